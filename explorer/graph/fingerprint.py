@@ -1,0 +1,167 @@
+"""A canonical hash of a graph that names, node order and ids do not change.
+
+Each value gets a hash from what computes it (upward pass); each node then also from what reads it
+(downward pass), so that a shared node and two equal copies of it are told apart. The graph's hash covers
+the sorted node hashes, the inputs and the outputs. Constant nodes and initializers with the same
+content count as the same thing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from explorer.graph.graph import bodies_of, constant_tensor, is_constant_node
+
+_DIGEST = "explorer.digest"
+_SMALL_ELEMENTS = 1024
+
+
+def tensor_digest(tensor: ir.TensorProtocol) -> str:
+    """Hex hash of a tensor's type, shape and content; cached on the tensor, which is immutable."""
+    cached = tensor.meta.get(_DIGEST)
+    if cached is None:
+        cached = tensor.meta[_DIGEST] = _content_digest(tensor)
+    return str(cached)
+
+
+def graph_digest(model: ir.Model, *, weights_by_content: bool = True) -> str:
+    """Canonical hash (hex, 32 characters) of a model with topologically sorted nodes.
+
+    Args:
+        model: the model.
+        weights_by_content: if False, float tensors and large tensors count by type and shape only,
+            so that two folds that differ in the last bits give the same hash.
+    """
+    return _Hasher(model, weights_by_content=weights_by_content).digest()
+
+
+def _content_digest(tensor: ir.TensorProtocol) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(repr((tensor.dtype, _plain_shape(tensor.shape))).encode())
+    if tensor.dtype == ir.DataType.STRING:
+        digest.update(repr(tensor.numpy().tolist()).encode())
+    else:
+        digest.update(tensor.tobytes())
+    return digest.hexdigest()
+
+
+def _hash(*parts: object) -> str:
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+
+
+def _plain_shape(shape: ir.ShapeProtocol | None) -> tuple[object, ...] | None:
+    if shape is None:
+        return None
+    return tuple(d if isinstance(d, int) else getattr(d, "value", None) for d in shape)
+
+
+class _Hasher:
+    def __init__(self, model: ir.Model, *, weights_by_content: bool) -> None:
+        self.model = model
+        self.weights_by_content = weights_by_content
+        self.values: dict[ir.Value, str] = {}
+        self.dimensions: dict[str, int] = {}
+
+    def digest(self) -> str:
+        graph = self.model.graph
+        up = self._visit_graph(graph)
+        nodes = [node for node in graph if not is_constant_node(node)]
+        down = self._downward(nodes, graph.outputs)
+        used = {node.domain for node in graph.all_nodes()}
+        opsets = sorted((d, v) for d, v in self.model.opset_imports.items() if d in used)
+        return _hash(up, sorted(down), opsets)
+
+    def _visit_graph(self, graph: ir.Graph) -> str:
+        inputs = [self._input(i, value) for i, value in enumerate(graph.inputs)]
+        unused = []
+        for value in graph.initializers.values():
+            if value.is_graph_input() or value.const_value is None:
+                continue
+            self.values[value] = _hash("constant", self._tensor(value.const_value))
+            if not value.uses() and not value.is_graph_output():
+                unused.append(self.values[value])
+        nodes = [self._visit_node(n) for n in graph if not is_constant_node(n) or self._constant(n)]
+        outputs = [self.values.get(v, "?") for v in graph.outputs]
+        return _hash(inputs, outputs, sorted(n for n in nodes if n), sorted(unused))
+
+    def _constant(self, node: ir.Node) -> bool:
+        """Hash a Constant node like an initializer; True if it must count as an ordinary node."""
+        tensor = constant_tensor(node.outputs[0])
+        if tensor is None:
+            return True
+        self.values[node.outputs[0]] = _hash("constant", self._tensor(tensor))
+        return False
+
+    def _input(self, position: int, value: ir.Value) -> str:
+        default = self._tensor(value.const_value) if value.const_value is not None else None
+        shape = None if value.shape is None else [self._dimension(d) for d in value.shape]
+        self.values[value] = _hash("input", position, value.type, shape, default)
+        return self.values[value]
+
+    def _dimension(self, dim: int | ir.SymbolicDim) -> object:
+        if isinstance(dim, int):
+            return dim
+        if dim.value is None:
+            return None
+        return ("symbol", self.dimensions.setdefault(dim.value, len(self.dimensions)))
+
+    def _visit_node(self, node: ir.Node) -> str:
+        attributes = sorted((name, self._attribute(a)) for name, a in node.attributes.items())
+        inputs = [None if v is None else self.values.get(v, "?") for v in node.inputs]
+        present = [bool(output.name) for output in node.outputs]
+        own = _hash(node.domain, node.op_type, node.overload, attributes, inputs, present)
+        for index, output in enumerate(node.outputs):
+            self.values[output] = _hash(own, index)
+        return own
+
+    def _attribute(self, attribute: ir.Attr) -> object:
+        bodies = bodies_of(attribute)
+        if bodies:
+            return [self._visit_graph(body) for body in bodies]
+        value = attribute.value
+        if attribute.type == ir.AttributeType.TENSOR:
+            return self._tensor(value)
+        if attribute.type == ir.AttributeType.TENSORS:
+            return [self._tensor(t) for t in value]
+        return repr(value)
+
+    def _tensor(self, tensor: ir.TensorProtocol) -> str:
+        by_content = self.weights_by_content or (
+            tensor.size <= _SMALL_ELEMENTS and not tensor.dtype.is_floating_point()
+        )
+        if by_content:
+            return tensor_digest(tensor)
+        return _hash(tensor.dtype, _plain_shape(tensor.shape))
+
+    def _downward(self, nodes: list[ir.Node], outputs: Iterable[ir.Value]) -> list[str]:
+        """Hash each node together with everything that (transitively) reads it."""
+        readers: dict[ir.Value, list[object]] = defaultdict(list)
+        for position, value in enumerate(outputs):
+            readers[value].append(("output", position))
+        hashes = []
+        for node in reversed(nodes):
+            seen = [sorted(map(repr, readers[output])) for output in node.outputs]
+            own = _hash(*(self.values[o] for o in node.outputs), seen)
+            hashes.append(own)
+            for position, value in enumerate(node.inputs):
+                if value is not None:
+                    readers[value].append((own, position))
+            for value in _captured(node):
+                readers[value].append((own, "captured"))
+        return hashes
+
+
+def _captured(node: ir.Node) -> set[ir.Value]:
+    """Values from outside that the bodies of a control-flow node read."""
+    return {
+        value
+        for attribute in node.attributes.values()
+        for body in bodies_of(attribute)
+        for inner in body.all_nodes()
+        for value in inner.inputs
+        if value is not None and value.graph is node.graph
+    }

@@ -1,0 +1,193 @@
+"""``Graph``: an ONNX model as a value, with stable node ids.
+
+A ``Graph`` is never changed once it has been handed out. A rewrite works on a ``clone`` (which shares
+the weight tensors) and returns that as a new ``Graph``. Nodes keep their ids through clones, so that a
+selection, a rejected site or a measurement made on one version still means something on the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import onnx_ir as ir
+
+from explorer.errors import CandidateError
+
+_ID = "explorer.id"
+
+
+def node_id(node: ir.Node) -> str:
+    """The stable id of a node, such as ``"n12"``; independent of its name, which may be empty."""
+    return str(node.meta[_ID])
+
+
+def holder_of(node: ir.Node) -> ir.Node | None:
+    """The If, Loop or Scan node whose body holds ``node``; None in the main graph."""
+    graph = node.graph
+    return graph.meta.get("explorer.holder") if graph is not None else None
+
+
+def constant_tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """The tensor of a compile-time constant: a Constant node's, or that of a fixed initializer.
+
+    An initializer that is also a graph input is a default the caller may override: not a constant
+    (pre-condition G2 of the rule catalogue).
+    """
+    if value is None or value.is_graph_input():
+        return None
+    if value.is_initializer():
+        return value.const_value
+    return ir.convenience.get_const_tensor(value) if is_constant_node(value.producer()) else None
+
+
+def is_constant_node(node: ir.Node | None) -> bool:
+    """Whether the node is an ONNX Constant, drawn as an attribute of its consumers."""
+    return node is not None and node.op_type == "Constant" and node.domain in {"", "ai.onnx"}
+
+
+class Graph:
+    """A model, its origin and what had to be repaired or assumed while opening it.
+
+    Args:
+        model: the onnx_ir model; owned by this object from now on, nodes in topological order.
+        name: what to call it in messages (file name or sample name).
+        source: the file it was read from, if any.
+        notices: sentences for the user, e.g. "node list was not topologically sorted".
+        next_id: the first free number for node ids.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        *,
+        name: str,
+        source: Path | None = None,
+        notices: tuple[str, ...] = (),
+        next_id: int = 0,
+    ) -> None:
+        self.model = model
+        self.name = name
+        self.source = source
+        self.notices = notices
+        self.next_id = self._number_new_nodes(next_id)
+        self._link_bodies()
+
+    def __repr__(self) -> str:
+        """Name, size and the start of the fingerprint if it has been computed."""
+        known = self.__dict__.get("_fingerprint", "")[:8]
+        return f"Graph({self.name!r}, {len(self.nodes)} nodes{', ' + known if known else ''})"
+
+    def clone(self) -> Graph:
+        """A copy with nodes and values of its own, the same ids, and shared weight tensors."""
+        return Graph(
+            self.model.clone(),
+            name=self.name,
+            source=self.source,
+            notices=self.notices,
+            next_id=self.next_id,
+        )
+
+    def renumbered(self) -> Graph:
+        """Give ids to nodes added since construction and forget cached views; returns itself."""
+        self.next_id = self._number_new_nodes(self.next_id)
+        self._link_bodies()
+        for name in ("nodes", "_by_id", "_fingerprint", "_structure_fingerprint"):
+            self.__dict__.pop(name, None)
+        return self
+
+    @cached_property
+    def nodes(self) -> tuple[ir.Node, ...]:
+        """All nodes, those of If / Loop / Scan bodies after the node that holds them."""
+        return tuple(self.model.graph.all_nodes())
+
+    @cached_property
+    def _by_id(self) -> dict[str, ir.Node]:
+        return {node_id(node): node for node in self.nodes}
+
+    def node(self, identifier: str) -> ir.Node:
+        """The node with this id; raises CandidateError if there is none."""
+        try:
+            return self._by_id[identifier]
+        except KeyError:
+            raise CandidateError(
+                f"'{self.name}' has no node with id '{identifier}'; "
+                "list the ids with `explorer candidates` or look at the graph."
+            ) from None
+
+    def find_node(self, identifier: str) -> ir.Node | None:
+        """The node with this id, or None."""
+        return self._by_id.get(identifier)
+
+    @property
+    def inputs(self) -> tuple[ir.Value, ...]:
+        """Graph inputs the caller must feed (without a default), in order."""
+        return tuple(v for v in self.model.graph.inputs if not v.is_initializer())
+
+    @property
+    def overridable(self) -> tuple[ir.Value, ...]:
+        """Initializers that are also graph inputs: defaults that a caller may replace."""
+        return tuple(v for v in self.model.graph.inputs if v.is_initializer())
+
+    @property
+    def outputs(self) -> tuple[ir.Value, ...]:
+        """Graph outputs, in order."""
+        return tuple(self.model.graph.outputs)
+
+    def initializers(self) -> Iterator[ir.Value]:
+        """Values that hold weights, in the main graph and in all bodies."""
+        for graph in self.model.graphs():
+            yield from graph.initializers.values()
+
+    def opset(self, domain: str = "") -> int | None:
+        """The imported version of a domain ("" is ai.onnx), or None if it is not imported."""
+        imports = self.model.opset_imports
+        return imports.get(domain, imports.get("ai.onnx") if domain == "" else None)
+
+    def fingerprint(self) -> str:
+        """Canonical hash (hex) of structure, attributes, shapes and weight contents.
+
+        Independent of names, node order and ids. Cached.
+        """
+        return self._fingerprint
+
+    def structure_fingerprint(self) -> str:
+        """As ``fingerprint`` but float weights count by type and shape only. Cached."""
+        return self._structure_fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        from explorer.graph.fingerprint import graph_digest
+
+        return graph_digest(self.model)
+
+    @cached_property
+    def _structure_fingerprint(self) -> str:
+        from explorer.graph.fingerprint import graph_digest
+
+        return graph_digest(self.model, weights_by_content=False)
+
+    def _number_new_nodes(self, start: int) -> int:
+        for node in self.model.graph.all_nodes():
+            if _ID not in node.meta:
+                node.meta[_ID] = f"n{start}"
+                start += 1
+        return start
+
+    def _link_bodies(self) -> None:
+        for node in self.model.graph.all_nodes():
+            for attribute in node.attributes.values():
+                for body in bodies_of(attribute):
+                    body.meta["explorer.holder"] = node
+
+
+def bodies_of(attribute: ir.Attr) -> tuple[ir.Graph, ...]:
+    """The subgraphs an attribute holds; empty for every other kind of attribute."""
+    if attribute.is_ref():
+        return ()
+    if attribute.type == ir.AttributeType.GRAPH:
+        return (attribute.as_graph(),)
+    if attribute.type == ir.AttributeType.GRAPHS:
+        return tuple(attribute.as_graphs())
+    return ()
