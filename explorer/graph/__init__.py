@@ -1,5 +1,7 @@
 """Models as values: open, save, shapes, fingerprints, differences, statistics, sample models."""
 
+from explorer.graph.describe import EdgeInfo, GraphSummary, NodeInfo, TensorInfo, describe
+from explorer.graph.diff import GraphDiff, diff
 from explorer.graph.graph import (
     Graph,
     bodies_of,
@@ -13,9 +15,16 @@ from explorer.graph.samples import sample_names, samples_dir
 from explorer.graph.save import save
 
 __all__ = [
+    "EdgeInfo",
     "Graph",
+    "GraphDiff",
+    "GraphSummary",
+    "NodeInfo",
+    "TensorInfo",
     "bodies_of",
     "constant_tensor",
+    "describe",
+    "diff",
     "holder_of",
     "is_constant_node",
     "load",

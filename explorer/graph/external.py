@@ -40,9 +40,7 @@ def _check_tensor(tensor: ir.ExternalTensor, folder: Path, model_name: str) -> N
     location = str(tensor.location)
     what = f"'{model_name}': tensor '{tensor.name}' keeps its data in '{location}'"
     if _leads_out(location):
-        raise ModelError(
-            f"{what}, which is not inside the model's folder; move the file beside the model."
-        )
+        raise ModelError(f"{what}, which is not inside the model's folder; move the file beside the model.")
     target = folder / location
     if not target.is_file():
         raise ModelError(f"{what}, which is missing; put that file beside the model.")
@@ -53,8 +51,7 @@ def _check_tensor(tensor: ir.ExternalTensor, folder: Path, model_name: str) -> N
     end = (tensor.offset or 0) + (tensor.length or tensor.nbytes)
     if target.stat().st_size < end:
         raise ModelError(
-            f"{what}, which is too short ({target.stat().st_size} bytes, {end} needed); "
-            "download it again."
+            f"{what}, which is too short ({target.stat().st_size} bytes, {end} needed); download it again."
         )
 
 

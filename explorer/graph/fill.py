@@ -42,7 +42,7 @@ def weight_inputs(model: ir.Model) -> list[ir.Value]:
 def fill_weights(model: ir.Model, seed: int) -> int:
     """Turn the weight inputs of a model into initializers, in place; returns how many."""
     weights = weight_inputs(model)
-    filler = _Filler(model, seed, weights)
+    filler = _Filler(seed, weights)
     for node in model.graph:
         filler.visit(node)
     for value in weights:
@@ -80,7 +80,7 @@ def _uniform(low: float, high: float) -> _Draw:
 class _Filler:
     """Walks the nodes in order, following variances and fixing each weight at its first reader."""
 
-    def __init__(self, model: ir.Model, seed: int, weights: list[ir.Value]) -> None:
+    def __init__(self, seed: int, weights: list[ir.Value]) -> None:
         self.seed = seed
         self.moments: dict[ir.Value, Moments] = {}
         self.origin: dict[ir.Value, ir.Value] = {value: value for value in weights}
@@ -92,7 +92,7 @@ class _Filler:
         shape = tuple(int(d) for d in value.shape or () if isinstance(d, int))
         kind, key = _FLOATS[value.dtype], zlib.crc32((value.name or "").encode())
 
-        def make() -> ir.Tensor:
+        def make() -> ir.TensorProtocol:
             rng = np.random.default_rng([self.seed, key])
             return ir.Tensor(how(rng, shape).astype(kind, copy=False), name=value.name)
 

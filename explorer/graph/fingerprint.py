@@ -150,8 +150,8 @@ class _Hasher:
             for position, value in enumerate(node.inputs):
                 if value is not None:
                     readers[value].append((own, position))
-            for value in _captured(node):
-                readers[value].append((own, "captured"))
+            for captured in _captured(node):
+                readers[captured].append((own, "captured"))
         return hashes
 
 

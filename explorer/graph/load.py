@@ -58,8 +58,7 @@ def _open(path: Path, name: str, seed: int | None) -> Graph:
         raise ModelError(f"'{path}' cannot be read: {error.strerror}.") from error
     if data is None:
         raise ModelError(
-            f"'{path}' is larger than 2 GB, more than one ONNX file can hold; "
-            "save it with external data."
+            f"'{path}' is larger than 2 GB, more than one ONNX file can hold; save it with external data."
         )
     model = _deserialize(_parse(data, str(path)), str(path))
     ir.external_data.set_base_dir(model.graph, path.resolve().parent)
@@ -84,7 +83,7 @@ def _parse(data: bytes, what: str) -> onnx.ModelProto:
     if not data:
         raise ModelError(f"'{what}' is empty; export the model again.")
     try:
-        proto = onnx.ModelProto.FromString(data)
+        proto: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except DecodeError:
         raise ModelError(
             f"'{what}' is not an ONNX model (not a valid protobuf); give an .onnx file."

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-_GRID = np.array(
-    [-2.24, -1.65, -1.28, -1.0, -0.76, -0.55, -0.35, -0.17, 0.0]
-    + [0.17, 0.35, 0.55, 0.76, 1.0, 1.28, 1.65, 2.24]
-)
+_HALF = np.array([0.17, 0.35, 0.55, 0.76, 1.0, 1.28, 1.65, 2.24])
+_GRID = np.concatenate([-_HALF[::-1], [0.0], _HALF])
 _GRID = _GRID / _GRID.std()
 
 
@@ -123,7 +121,8 @@ def _binary(op: str, a: Moments, b: Moments) -> Moments:
 
 
 def _power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    return np.where((base < 0) & (exponent % 2 == 1), -1, 1) * np.abs(base) ** exponent
+    power: np.ndarray = np.where((base < 0) & (exponent % 2 == 1), -1, 1) * np.abs(base) ** exponent
+    return power
 
 
 def _product_of_strangers(a: Moments, b: Moments) -> Moments:

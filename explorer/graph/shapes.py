@@ -20,7 +20,7 @@ def light_proto(model: ir.Model) -> onnx.ModelProto:
         tensor = value.const_value
         if tensor is None or tensor.nbytes <= _LARGE_BYTES:
             continue
-        value.shape = ir.Shape(tensor.shape)
+        value.shape = ir.Shape(tuple(tensor.shape.numpy()))
         value.dtype = tensor.dtype
         graph.initializers.pop(name)
         value.const_value = None
