@@ -9,8 +9,10 @@ content count as the same thing.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import onnx_ir as ir
 
@@ -18,6 +20,7 @@ from explorer.graph.graph import bodies_of, constant_tensor, is_constant_node
 
 _DIGEST = "explorer.digest"
 _SMALL_ELEMENTS = 1024
+_LARGE_BYTES = 1 << 16
 
 
 def tensor_digest(tensor: ir.TensorProtocol) -> str:
@@ -36,7 +39,18 @@ def graph_digest(model: ir.Model, *, weights_by_content: bool = True) -> str:
         weights_by_content: if False, float tensors and large tensors count by type and shape only,
             so that two folds that differ in the last bits give the same hash.
     """
+    if weights_by_content:
+        _digest_in_parallel(model)
     return _Hasher(model, weights_by_content=weights_by_content).digest()
+
+
+def _digest_in_parallel(model: ir.Model) -> None:
+    """Making seeded weights and hashing them both release the interpreter lock."""
+    tensors = [v.const_value for g in model.graphs() for v in g.initializers.values()]
+    large = [t for t in tensors if t is not None and t.nbytes > _LARGE_BYTES and _DIGEST not in t.meta]
+    if len(large) > 1:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(tensor_digest, large))
 
 
 def _content_digest(tensor: ir.TensorProtocol) -> str:
@@ -147,9 +161,9 @@ class _Hasher:
             seen = [sorted(map(repr, readers[output])) for output in node.outputs]
             own = _hash(*(self.values[o] for o in node.outputs), seen)
             hashes.append(own)
-            for position, value in enumerate(node.inputs):
-                if value is not None:
-                    readers[value].append((own, position))
+            for position, operand in enumerate(node.inputs):
+                if operand is not None:
+                    readers[operand].append((own, position))
             for captured in _captured(node):
                 readers[captured].append((own, "captured"))
         return hashes
