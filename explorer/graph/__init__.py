@@ -2,6 +2,7 @@
 
 from explorer.graph.describe import EdgeInfo, GraphSummary, NodeInfo, TensorInfo, describe
 from explorer.graph.diff import GraphDiff, diff
+from explorer.graph.feeds import Feeds, FeedSet, Sizes, Style, check_feeds, make_feeds
 from explorer.graph.graph import (
     Graph,
     bodies_of,
@@ -16,18 +17,24 @@ from explorer.graph.save import save
 
 __all__ = [
     "EdgeInfo",
+    "FeedSet",
+    "Feeds",
     "Graph",
     "GraphDiff",
     "GraphSummary",
     "NodeInfo",
+    "Sizes",
+    "Style",
     "TensorInfo",
     "bodies_of",
+    "check_feeds",
     "constant_tensor",
     "describe",
     "diff",
     "holder_of",
     "is_constant_node",
     "load",
+    "make_feeds",
     "node_id",
     "sample_names",
     "samples_dir",
