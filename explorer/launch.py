@@ -90,7 +90,7 @@ def app(model: str | None = None, port: int | None = None, browser: bool = True)
         raise _not_installed("Voila", "voila") from error
     _hand_over(model)
     port = _usable_port(port, APP_PORT)
-    voila = Voila.instance()
+    voila = Voila.instance(log_level="WARN")
     voila.initialize([str(working_copy(Path.cwd()))])
     # Set after initialize: no configuration file opens the page to others.
     voila.ip, voila.port, voila.port_retries = HOST, port, 0

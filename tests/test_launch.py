@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -189,4 +190,4 @@ def test_app_shows_its_page_to_the_owner_of_the_token_and_stays_local(tmp_path: 
         assert "rendered_cells" in body
         assert headers["Content-Security-Policy"] == launch.LOCAL_ONLY
         assert "rendered_cells" not in fetch(f"http://127.0.0.1:{port}/")[1]
-        assert fetch(f"http://127.0.0.1:{port}/api/kernels")[0] == 403
+        assert fetch(f"http://127.0.0.1:{port}/api/kernels/{uuid.uuid4()}/channels")[0] == 403
