@@ -1,0 +1,26 @@
+"""Running and measuring graphs: targets, the measuring protocol, worker processes, cached results."""
+
+from __future__ import annotations
+
+from explorer.runtime.delta import Delta, Source, Verdict
+from explorer.runtime.executor import InlineExecutor, WorkerExecutor
+from explorer.runtime.measurement import Latency, Measurement
+from explorer.runtime.measurer import Measurer
+from explorer.runtime.progress import Progress
+from explorer.runtime.protocol import Mode, Protocol
+from explorer.runtime.target import Target
+
+__all__ = [
+    "Delta",
+    "InlineExecutor",
+    "Latency",
+    "Measurement",
+    "Measurer",
+    "Mode",
+    "Progress",
+    "Protocol",
+    "Source",
+    "Target",
+    "Verdict",
+    "WorkerExecutor",
+]

@@ -1,0 +1,71 @@
+"""From raw samples to a ratio, an interval and a verdict. Pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log, log1p
+from statistics import median
+
+from explorer.runtime.delta import Delta, Source, Verdict
+from explorer.runtime.protocol import Protocol
+from explorer.runtime.samples import BASE, CONTROL, OTHER, Round, sample_counts
+
+
+@dataclass(frozen=True)
+class LogInterval:
+    """A log ratio with an interval; 0 means no difference."""
+
+    estimate: float
+    low: float
+    high: float
+
+    @property
+    def reach(self) -> float:
+        """Largest distance from 0 that the interval contains."""
+        return max(abs(self.low), abs(self.high))
+
+    def excludes_zero(self) -> bool:
+        """Whether the whole interval lies on one side of 0."""
+        return self.low > 0 or self.high < 0
+
+
+def round_log_ratio(one: Round, numerator: str, denominator: str) -> float:
+    """Median over the paired samples of one round of log(time / time)."""
+    pairs = zip(one[numerator].per_run_ns, one[denominator].per_run_ns, strict=True)
+    return median(log(n / d) for n, d in pairs)
+
+
+def spread(values: Sequence[float], trim: int) -> LogInterval:
+    """Median, and the lowest and highest value after leaving out ``trim`` at each end."""
+    ordered = sorted(values)
+    return LogInterval(median(ordered), ordered[trim], ordered[-1 - trim])
+
+
+def judge(interval: LogInterval, floor: float) -> Verdict:
+    """A difference is claimed only if the interval excludes 0 and the estimate exceeds the floor."""
+    if not interval.excludes_zero() or abs(interval.estimate) <= floor:
+        return Verdict.WITHIN_NOISE
+    return Verdict.FASTER if interval.estimate < 0 else Verdict.SLOWER
+
+
+def compare(rounds: Sequence[Round], protocol: Protocol, target: str) -> tuple[Delta, Delta]:
+    """The delta of b against a, and that of the control (a again) against a.
+
+    The floor of the first is the larger of the protocol's and the reach of the control's interval: a
+    difference must exceed what the same model shows against itself in the same rounds.
+    """
+    smallest = log1p(protocol.floor_ratio)
+    text = protocol.describe(sample_counts(rounds))
+    pair = spread([round_log_ratio(r, OTHER, BASE) for r in rounds], protocol.trim)
+    control = spread([round_log_ratio(r, CONTROL, BASE) for r in rounds], protocol.trim)
+    verdict = judge(pair, max(smallest, control.reach))
+    return (
+        _delta(pair, verdict, target, text),
+        _delta(control, judge(control, smallest), target, text),
+    )
+
+
+def _delta(interval: LogInterval, verdict: Verdict, target: str, protocol: str) -> Delta:
+    ratio, low, high = (exp(v) for v in (interval.estimate, interval.low, interval.high))
+    return Delta(ratio, low, high, verdict, Source.MEASURED, target, protocol)

@@ -1,0 +1,187 @@
+"""What a worker is asked to do: plain functions on ONNX files and numpy inputs.
+
+They can be pickled by reference, so that any ``concurrent.futures.Executor`` can run them, in another
+process or on another machine that sees the same files.
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from explorer.runtime.backend import Feeds, RuntimeSession, as_feeds, backend_for
+from explorer.runtime.environment import Environment, cpu_model, system_name
+from explorer.runtime.estimate import compare
+from explorer.runtime.measurement import Latency, Measurement
+from explorer.runtime.progress import OnProgress, ignore_progress
+from explorer.runtime.protocol import Protocol
+from explorer.runtime.samples import BASE, CONTROL, OTHER, Round
+from explorer.runtime.sampling import Clocks, sample_rounds
+from explorer.runtime.target import Target
+
+
+class _BoundSession:
+    """A session together with its inputs; ``run`` goes straight to the runtime."""
+
+    def __init__(self, session: RuntimeSession, feeds: Feeds) -> None:
+        self._session = session
+        self.run = session.bind(feeds)
+
+    def close(self) -> None:
+        """Drop the bound call, which holds the session too, and free the session."""
+        del self.run
+        self._session.close()
+
+
+def environment(target: Target) -> Environment:
+    """Where this process measures on a target."""
+    backend = backend_for(target.runtime)
+    versions = {
+        **backend.versions(),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+    return Environment(
+        cpu_model=cpu_model(),
+        system=system_name(),
+        versions=versions,
+        threads=target.threads,
+        timer=backend.timer_name(target),
+        settings=backend.settings(target),
+    )
+
+
+def measure_pair(
+    a_path: Path,
+    b_path: Path,
+    feeds: Feeds,
+    target: Target,
+    protocol: Protocol,
+    progress: OnProgress = ignore_progress,
+) -> Measurement:
+    """Time two models against each other, with a second copy of the first as control.
+
+    Args:
+        a_path: model that is the base of the ratio.
+        b_path: the other model.
+        feeds: inputs for both.
+        target: runtime and options.
+        protocol: rounds, samples, time budget.
+        progress: called before each round; may raise to stop.
+
+    Raises:
+        RuntimeFailure: the runtime cannot load or run one of them.
+    """
+    paths = {BASE: a_path, OTHER: b_path, CONTROL: a_path}
+    begin = time.perf_counter_ns()
+    rounds = _rounds(paths, feeds, target, protocol, progress)
+    delta, control = compare(rounds, protocol, str(target))
+    return Measurement(
+        a=a_path.stem,
+        b=b_path.stem,
+        target=str(target),
+        delta=delta,
+        control=control,
+        rounds=rounds,
+        protocol=protocol,
+        environment=environment(target),
+        measured_at=_now(),
+        elapsed_ns=time.perf_counter_ns() - begin,
+    )
+
+
+def measure_one(
+    path: Path,
+    feeds: Feeds,
+    target: Target,
+    protocol: Protocol,
+    progress: OnProgress = ignore_progress,
+) -> Latency:
+    """Time one model over rounds of fresh sessions; arguments and errors as in ``measure_pair``."""
+    begin = time.perf_counter_ns()
+    rounds = _rounds({BASE: path}, feeds, target, protocol, progress)
+    values = sorted(r[BASE].median_ns for r in rounds)
+    return Latency(
+        model=path.stem,
+        target=str(target),
+        ns=median(values),
+        low_ns=values[protocol.trim],
+        high_ns=values[-1 - protocol.trim],
+        rounds=rounds,
+        protocol=protocol,
+        environment=environment(target),
+        measured_at=_now(),
+        elapsed_ns=time.perf_counter_ns() - begin,
+    )
+
+
+def run_model(path: Path, feeds_list: Sequence[Feeds], target: Target) -> list[dict[str, Any]]:
+    """Run a model once per set of inputs.
+
+    Returns:
+        For each set: output name -> array (strings as object arrays; sequences as lists).
+
+    Raises:
+        RuntimeFailure: the runtime cannot load or run it.
+    """
+    session = backend_for(target.runtime).open(path, target)
+    try:
+        return [dict(zip(session.output_names, session.bind(feeds)(), strict=True)) for feeds in feeds_list]
+    finally:
+        session.close()
+
+
+def optimized_model(path: Path, target: Target, out_path: Path) -> Path:
+    """Write the graph as the runtime would execute it (at ORT's level ``all``: NCHWc operators).
+
+    Raises:
+        RuntimeFailure: the runtime cannot load the model or cannot write its graph.
+    """
+    backend_for(target.runtime).save_optimized(path, target, out_path)
+    return out_path
+
+
+def optimized_fingerprint(path: Path, target: Target) -> str:
+    """Canonical hash of the graph that the runtime executes; float weights by type and shape only.
+
+    Two models with the same hash take the same time. Folding computes weights in another order and
+    so changes their last bits, which is why the content of float weights does not count.
+    """
+    import onnx_ir as ir
+
+    from explorer.graph.fingerprint import graph_digest
+
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix="optimized-") as folder:
+        model = ir.load(optimized_model(path, target, Path(folder) / "optimized.onnx"))
+        model.graph.sort()
+        return graph_digest(model, weights_by_content=False)
+
+
+def _rounds(
+    paths: Mapping[str, Path],
+    feeds: Feeds,
+    target: Target,
+    protocol: Protocol,
+    progress: OnProgress,
+) -> tuple[Round, ...]:
+    backend, arrays = backend_for(target.runtime), as_feeds(feeds)
+
+    def open_fresh(path: Path) -> _BoundSession:
+        return _BoundSession(backend.open(path, target), arrays)
+
+    openers = {name: partial(open_fresh, path) for name, path in paths.items()}
+    clocks = Clocks(timer=getattr(time, backend.timer_name(target)))
+    return sample_rounds(openers, protocol, clocks, progress)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,280 @@
+"""``Measurer``: measure and run graphs; the one door of this package for the rest of explorer.
+
+It writes graphs to files, asks the cache, recognises rewrites that the runtime absorbs, and sends the
+rest to an executor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from explorer.errors import InputError, RuntimeFailure
+from explorer.runtime import jobs
+from explorer.runtime.backend import Feeds, as_feeds, backend_for
+from explorer.runtime.cache import ResultCache
+from explorer.runtime.delta import Delta
+from explorer.runtime.environment import Environment
+from explorer.runtime.executor import CancelToken, WorkerExecutor, run_job
+from explorer.runtime.lane import JobOptions
+from explorer.runtime.measurement import FORMAT, Latency, Measurement
+from explorer.runtime.progress import OnProgress, Progress, ignore_progress
+from explorer.runtime.protocol import Mode, Protocol
+from explorer.runtime.store import ModelStore
+from explorer.runtime.target import Target
+
+if TYPE_CHECKING:
+    from explorer.graph import Graph
+
+Result = TypeVar("Result", Measurement, Latency)
+
+REFERENCE = "ort:level=disable,threads=1"
+"""Where outputs are computed for comparison: a runtime's own optimiser can be wrong."""
+
+ABSORBED = "not timed: the runtime executes the same graph for both"
+
+_RUN_TIMEOUT_S = 600.0
+_BUDGETS_UNTIL_HUNG = 10
+
+
+class Measurer:
+    """Measures graphs on targets.
+
+    Args:
+        executor: where jobs run; a ``WorkerExecutor`` of its own by default.
+        cache: where results are kept; the user's cache on disk by default.
+        store: where models are written; a temporary folder of its own by default.
+
+    ``close`` ends what was made here and leaves alone what was passed in.
+    """
+
+    def __init__(
+        self,
+        *,
+        executor: Executor | None = None,
+        cache: ResultCache | None = None,
+        store: ModelStore | None = None,
+    ) -> None:
+        self._own_executor = WorkerExecutor() if executor is None else None
+        self._own_store = ModelStore() if store is None else None
+        self._executor: Executor = executor or self._own_executor  # type: ignore[assignment]  # one of the two is set
+        self._store: ModelStore = store or self._own_store  # type: ignore[assignment]  # one of the two is set
+        self._cache = cache or ResultCache()
+        self._environments: dict[Target, Environment] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def measure(
+        self,
+        a: Graph,
+        b: Graph,
+        feeds: Feeds,
+        target: str | Target,
+        mode: str | Mode | Protocol = Mode.VALIDATED,
+        progress: OnProgress = ignore_progress,
+        cancel: CancelToken | None = None,
+        *,
+        fresh: bool = False,
+        absorb: bool = True,
+    ) -> Measurement:
+        """How the time of ``b`` compares with that of ``a``.
+
+        Args:
+            a: base of the ratio.
+            b: the other graph.
+            feeds: inputs for both.
+            target: where.
+            mode: ``"validated"``, ``"screening"`` or a protocol of one's own.
+            progress: called from another thread while it runs.
+            cancel: stops the measurement when set.
+            fresh: measure even if a result is in the cache.
+            absorb: call graphs IDENTICAL, without timing, that the runtime turns into the same one.
+
+        Raises:
+            InputError: bad target or mode.
+            RuntimeFailure: the runtime cannot load or run one of them.
+            WorkerError: the worker crashed, hung or ran out of memory.
+            Cancelled: ``cancel`` was set.
+        """
+        target, protocol = Target.parse(target), Protocol.of(mode)
+        key = self._key("pair", (a, b), target, protocol, feeds, cancel) | {"absorb": absorb}
+        known = None if fresh else self._cached(key, Measurement)
+        if known is not None:
+            return known
+        if absorb:
+            progress(Progress(0, protocol.rounds, "comparing what the runtime makes of both graphs"))
+        if absorb and self.is_absorbed(a, b, target, cancel):
+            result = self._identical(a, b, target, protocol)
+        else:
+            label = f"measuring '{b.name}' against '{a.name}' on {target}"
+            options = self._timed(label, protocol, progress)
+            arguments = (self._store.put(a), self._store.put(b), as_feeds(feeds), target, protocol)
+            measured = run_job(self._executor, options, cancel, jobs.measure_pair, *arguments)
+            result = replace(measured, a=a.fingerprint(), b=b.fingerprint())
+        self._cache.put(key, result.to_json())
+        return result
+
+    def latency(
+        self,
+        graph: Graph,
+        feeds: Feeds,
+        target: str | Target,
+        mode: str | Mode | Protocol = Mode.SCREENING,
+        progress: OnProgress = ignore_progress,
+        cancel: CancelToken | None = None,
+        *,
+        fresh: bool = False,
+    ) -> Latency:
+        """Time of one run of a graph; arguments and errors as in ``measure``."""
+        target, protocol = Target.parse(target), Protocol.of(mode)
+        key = self._key("latency", (graph,), target, protocol, feeds, cancel)
+        known = None if fresh else self._cached(key, Latency)
+        if known is not None:
+            return known
+        options = self._timed(f"timing '{graph.name}' on {target}", protocol, progress)
+        arguments = (self._store.put(graph), as_feeds(feeds), target, protocol)
+        measured = run_job(self._executor, options, cancel, jobs.measure_one, *arguments)
+        result = replace(measured, model=graph.fingerprint())
+        self._cache.put(key, result.to_json())
+        return result
+
+    def run(
+        self,
+        graph: Graph,
+        feeds_list: Sequence[Feeds],
+        target: str | Target = REFERENCE,
+        cancel: CancelToken | None = None,
+    ) -> list[dict[str, Any]]:
+        """Outputs by name for each set of inputs; by default without the runtime's optimiser.
+
+        Raises:
+            RuntimeFailure: the runtime cannot load or run the graph.
+            WorkerError: the worker crashed, hung or ran out of memory.
+        """
+        options = JobOptions(f"running '{graph.name}' on {target}", _RUN_TIMEOUT_S)
+        arrays = [as_feeds(feeds) for feeds in feeds_list]
+        arguments = (self._store.put(graph), arrays, Target.parse(target))
+        return run_job(self._executor, options, cancel, jobs.run_model, *arguments)
+
+    def is_absorbed(
+        self, a: Graph, b: Graph, target: str | Target, cancel: CancelToken | None = None
+    ) -> bool:
+        """Whether the runtime executes the same graph for both, so that their times are equal.
+
+        False where the runtime cannot show what it executes.
+        """
+        target = Target.parse(target)
+        if a.fingerprint() == b.fingerprint():
+            return True
+        if not backend_for(target.runtime).saves_optimized:
+            return False
+        try:
+            return self._optimized(a, target, cancel) == self._optimized(b, target, cancel)
+        except RuntimeFailure:
+            return False
+
+    def optimized_model(
+        self, graph: Graph, target: str | Target, out_path: Path, cancel: CancelToken | None = None
+    ) -> Path:
+        """Write the graph as the runtime executes it, to be looked at; see ``jobs.optimized_model``."""
+        options = JobOptions(f"optimising '{graph.name}' on {target}", _RUN_TIMEOUT_S)
+        arguments = (self._store.put(graph), Target.parse(target), out_path)
+        return run_job(self._executor, options, cancel, jobs.optimized_model, *arguments)
+
+    def environment(self, target: str | Target, cancel: CancelToken | None = None) -> Environment:
+        """Where the executor measures; asked once per target."""
+        target = Target.parse(target)
+        if target not in self._environments:
+            options = JobOptions(f"starting {target}", _RUN_TIMEOUT_S)
+            found = run_job(self._executor, options, cancel, jobs.environment, target)
+            self._environments[target] = found
+        return self._environments[target]
+
+    def close(self) -> None:
+        """End the worker and remove the models written; safe to call twice."""
+        if self._own_executor is not None:
+            self._own_executor.close()
+        if self._own_store is not None:
+            self._own_store.close()
+
+    def _identical(self, a: Graph, b: Graph, target: Target, protocol: Protocol) -> Measurement:
+        return Measurement(
+            a=a.fingerprint(),
+            b=b.fingerprint(),
+            target=str(target),
+            delta=Delta.identical(str(target), ABSORBED),
+            control=None,
+            rounds=(),
+            protocol=protocol,
+            environment=self.environment(target),
+            measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            elapsed_ns=0,
+        )
+
+    def _optimized(self, graph: Graph, target: Target, cancel: CancelToken | None) -> str:
+        key = {
+            "kind": "optimized",
+            "graph": graph.fingerprint(),
+            "target": str(target),
+            "environment": self.environment(target, cancel).to_json(),
+        }
+        known = self._cache.get(key)
+        if isinstance(known, str):
+            return known
+        options = JobOptions(f"optimising '{graph.name}' on {target}", _RUN_TIMEOUT_S)
+        path = self._store.put(graph)
+        found = run_job(self._executor, options, cancel, jobs.optimized_fingerprint, path, target)
+        self._cache.put(key, found)
+        return found
+
+    def _timed(self, label: str, protocol: Protocol, progress: OnProgress) -> JobOptions:
+        budget_s = protocol.budget_ns / 1e9
+        return JobOptions(label, max(120.0, _BUDGETS_UNTIL_HUNG * budget_s), progress)
+
+    def _key(
+        self,
+        kind: str,
+        graphs: tuple[Graph, ...],
+        target: Target,
+        protocol: Protocol,
+        feeds: Feeds,
+        cancel: CancelToken | None,
+    ) -> dict[str, Any]:
+        return {
+            "kind": kind,
+            "format": FORMAT,
+            "graphs": [graph.fingerprint() for graph in graphs],
+            "target": str(target),
+            "protocol": protocol.to_json(),
+            "feeds": feeds_digest(feeds),
+            "environment": self.environment(target, cancel).to_json(),
+        }
+
+    def _cached(self, key: Mapping[str, Any], kind: type[Result]) -> Result | None:
+        value = self._cache.get(key)
+        if value is None:
+            return None
+        try:
+            return kind.from_json(value)
+        except InputError:
+            self._cache.remove(key)
+            return None
+
+
+def feeds_digest(feeds: Feeds) -> str:
+    """Hash of names, types, shapes and contents of a set of inputs."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, array in sorted(as_feeds(feeds).items()):
+        digest.update(repr((name, str(array.dtype), array.shape)).encode())
+        content = repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
+        digest.update(content)
+    return digest.hexdigest()
