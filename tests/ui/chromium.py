@@ -40,9 +40,7 @@ def _starts(path: Path) -> bool:
 
 
 def _download_with_playwright() -> None:
-    subprocess.run(
-        [sys.executable, "-m", "playwright", "install", "chromium"], timeout=900, check=False
-    )
+    subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], timeout=900, check=False)
 
 
 def _install_debian_package() -> None:

@@ -103,9 +103,7 @@ class GuardedPage:
         """Fail if anything wanted to leave the machine or the browser reported an error."""
         refused = [url for url in self.refused if not url.startswith(self.tolerated)]
         assert not refused, f"left the machine: {refused}"
-        errors = [
-            text for text in self.console_errors if not any(t in text for t in self.tolerated)
-        ]
+        errors = [text for text in self.console_errors if not any(t in text for t in self.tolerated)]
         assert not errors, f"browser console: {errors}"
 
     def place(self, source: Sequence[str] | Path, name: str) -> str:
