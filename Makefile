@@ -21,8 +21,8 @@ export MODEL
 define launch
 mkdir -p $(WORKSPACE); \
 case "$$MODEL" in /*) ;; *) [ ! -f "$$MODEL" ] || MODEL="$$PWD/$$MODEL" ;; esac; \
-cd $(WORKSPACE) && exec ../$(BIN)/python -m explorer $(1) $(if $(PORT),--port $(PORT)) \
-	$(if $(NO_BROWSER),--no-browser) $${MODEL:+"$$MODEL"}
+cd $(WORKSPACE) && exec ../$(BIN)/python -m explorer $(1) $${MODEL:+"$$MODEL"} \
+	$(if $(PORT),--port $(PORT)) $(if $(NO_BROWSER),--no-browser)
 endef
 
 # An editable install and the scripts in $(BIN) hold the checkout's place; if it has moved since,
