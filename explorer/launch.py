@@ -13,8 +13,11 @@ import secrets
 import socket
 import sys
 import urllib.parse
+import warnings
 import webbrowser
+from contextlib import suppress
 from html import escape
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 
@@ -48,12 +51,13 @@ def lab(model: str | None = None, port: int | None = None, browser: bool = True)
         InputError: the model is unknown, or the port cannot be used.
         ExplorerError: the folder cannot be written, or JupyterLab is not installed.
     """
+    port = _usable_port(port, LAB_PORT)
+    _hand_over(model)
     try:
         from jupyterlab.labapp import LabApp
     except ImportError as error:
         raise _not_installed("JupyterLab", "jupyterlab") from error
-    _hand_over(model)
-    port = _usable_port(port, LAB_PORT)
+    _hide_deprecations_of_jupyter()
     notebook = working_copy(Path.cwd())
     page = f"/lab/tree/{urllib.parse.quote(notebook.name)}"
     token = secrets.token_hex(24)
@@ -83,13 +87,13 @@ def app(model: str | None = None, port: int | None = None, browser: bool = True)
         InputError: the model is unknown, or the port cannot be used.
         ExplorerError: the folder cannot be written, or Voila is not installed.
     """
+    port = _usable_port(port, APP_PORT)
+    _hand_over(model)
     try:
         from tornado.ioloop import IOLoop
         from voila.app import Voila
     except ImportError as error:
         raise _not_installed("Voila", "voila") from error
-    _hand_over(model)
-    port = _usable_port(port, APP_PORT)
     voila = Voila.instance(log_level="WARN")
     voila.initialize([str(working_copy(Path.cwd()))])
     # Set after initialize: no configuration file opens the page to others.
@@ -193,6 +197,14 @@ def _obstacle(port: int) -> str | None:
         except OSError as error:
             return (error.strerror or str(error)).lower()
     return None
+
+
+def _hide_deprecations_of_jupyter() -> None:
+    # Nothing the person could act on. Voila, which the server loads too, asks to show them when it
+    # is imported: after that, the later filter wins.
+    with suppress(ImportError):
+        import_module("voila")
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 
 def _is_root() -> bool:
