@@ -132,7 +132,7 @@ def _draw(
         picked = rng.integers(0, len(words), shape)
         return np.array([words[i] for i in picked.ravel()], dtype=object).reshape(shape)
     if dtype == ir.DataType.BOOL:
-        return rng.random(shape) < 0.5
+        return _booleans(rng, shape, style)
     if dtype is None or dtype == ir.DataType.UNDEFINED:
         raise InputError(f"Input '{value.name}' has no declared element type; declare it in the model.")
     if dtype.is_floating_point():
@@ -140,6 +140,12 @@ def _draw(
     if dtype in {ir.DataType.COMPLEX64, ir.DataType.COMPLEX128}:
         return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype.numpy())
     return _integers(value, shape, rng, style).astype(dtype.numpy())
+
+
+def _booleans(rng: np.random.Generator, shape: tuple[int, ...], style: Style) -> np.ndarray:
+    if style == Style.NORMAL:
+        return np.asarray(rng.random(shape) < 0.5)
+    return np.full(shape, style == Style.LARGE)
 
 
 def _floats(rng: np.random.Generator, shape: tuple[int, ...], style: Style) -> np.ndarray:

@@ -1,0 +1,23 @@
+"""Rewrite rules, the places where they apply, applying one, and checking that nothing changed."""
+
+from explorer.rewrite.candidate import Candidate, Enumeration, Rejection, place_of
+from explorer.rewrite.engine import apply, find_candidates
+from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule
+from explorer.rewrite.ruleset import RuleSet, all_rules, default_rules
+
+__all__ = [
+    "Candidate",
+    "Enumeration",
+    "Match",
+    "NumericClass",
+    "PatternRule",
+    "Refusal",
+    "Rejection",
+    "Rule",
+    "RuleSet",
+    "all_rules",
+    "apply",
+    "default_rules",
+    "find_candidates",
+    "place_of",
+]

@@ -1,0 +1,183 @@
+"""Questions a matcher asks about a graph: constants, shapes, attributes, neighbours, paths."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import onnx_ir as ir
+
+from explorer.graph import Graph, constant_tensor
+from explorer.graph.graph import bodies_of
+from explorer.graph.statistics import static_dims
+from explorer.rewrite.rule import Refusal
+
+_UNIFORM_LIMIT = 65536  # larger constants are not scanned for uniform values
+
+
+class Context:
+    """A graph with what matchers need to look up quickly; valid while the graph does not change."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.opset = graph.opset() or 0
+
+    @cached_property
+    def position(self) -> dict[ir.Node, int]:
+        """Place of each node in topological order."""
+        return {node: i for i, node in enumerate(self.graph.nodes)}
+
+    def reaches(self, start: ir.Node, goal: ir.Node) -> bool:
+        """Whether a path of tensors (captures by bodies included) leads from ``start`` to ``goal``."""
+        limit = self.position[goal]
+        stack, seen = [start], {start}
+        while stack:
+            node = stack.pop()
+            if node is goal:
+                return True
+            for reader in (r for output in node.outputs for r in readers(output)):
+                outer = _lift(reader, start.graph)
+                if outer is not None and outer not in seen and self.position[outer] <= limit:
+                    seen.add(outer)
+                    stack.append(outer)
+        return False
+
+
+def _lift(node: ir.Node, graph: object) -> ir.Node | None:
+    """The node of ``graph`` that holds ``node`` in one of its bodies, or the node itself."""
+    current: ir.Node | None = node
+    while current is not None and current.graph is not graph:
+        owner = current.graph
+        current = owner.meta.get("explorer.holder") if owner is not None else None
+    return current
+
+
+def tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """The constant tensor behind a value; None if it can change at run time or be overridden."""
+    return constant_tensor(value)
+
+
+def array(value: ir.Value | None) -> np.ndarray:
+    """The elements of a constant; call it only where ``tensor(value)`` is not None."""
+    found = constant_tensor(value)
+    if found is None:
+        raise Refusal(f"'{value.name if value else ''}' is not a constant")
+    return found.numpy()
+
+
+def is_const(value: ir.Value | None) -> bool:
+    """Whether a value is a compile-time constant."""
+    return constant_tensor(value) is not None
+
+
+def scalar(value: ir.Value | None) -> float | None:
+    """The value of a constant with exactly one element, of any rank; None otherwise."""
+    found = constant_tensor(value)
+    if found is None or found.size != 1 or found.dtype == ir.DataType.STRING:
+        return None
+    return float(found.numpy().ravel()[0])
+
+
+def uniform(value: ir.Value | None) -> float | None:
+    """The common value of all elements of a (not too large) constant; None if they differ."""
+    found = constant_tensor(value)
+    if found is None or not 0 < found.size <= _UNIFORM_LIMIT or found.dtype == ir.DataType.STRING:
+        return None
+    elements = found.numpy().ravel()
+    return float(elements[0]) if bool((elements == elements[0]).all()) else None
+
+
+def integers(value: ir.Value | None) -> tuple[int, ...] | None:
+    """The elements of a constant integer tensor (axes, pads, a shape); None if not constant."""
+    found = constant_tensor(value)
+    if found is None or found.dtype.is_floating_point() or found.dtype == ir.DataType.STRING:
+        return None
+    return tuple(int(x) for x in found.numpy().ravel())
+
+
+def dims(value: ir.Value | None) -> tuple[int, ...] | None:
+    """All dims of a value if they are static, else None."""
+    return static_dims(value)
+
+
+def rank(value: ir.Value | None) -> int | None:
+    """Number of dims, or None if unknown."""
+    if value is None:
+        return None
+    if value.shape is not None:
+        return len(value.shape)
+    found = constant_tensor(value)
+    return None if found is None else len(found.shape.numpy())
+
+
+def dim(value: ir.Value | None, axis: int) -> int | str | None:
+    """One dim: an integer, the name of a symbol, or None if unknown or out of range."""
+    if value is None or value.shape is None:
+        found = static_dims(value)
+        return found[axis] if found and -len(found) <= axis < len(found) else None
+    if not -len(value.shape) <= axis < len(value.shape):
+        return None
+    found_dim = value.shape[axis]
+    return found_dim if isinstance(found_dim, int) else found_dim.value
+
+
+def same_shape(a: ir.Value | None, b: ir.Value | None) -> bool:
+    """Whether two shapes are provably equal: the same integers or the same symbols (G6)."""
+    if a is None or b is None or rank(a) is None or rank(a) != rank(b):
+        return False
+    pairs = [(dim(a, i), dim(b, i)) for i in range(rank(a) or 0)]
+    return all(x is not None and x == y for x, y in pairs)
+
+
+def operator(node: ir.Node | None) -> str:
+    """Operator name, prefixed by its domain unless standard: "Conv", "com.microsoft::FusedConv"."""
+    if node is None:
+        return ""
+    return node.op_type if node.domain in {"", "ai.onnx"} else f"{node.domain}::{node.op_type}"
+
+
+def operand(node: ir.Node, position: int) -> ir.Value | None:
+    """An input by position; None if absent or omitted."""
+    return node.inputs[position] if position < len(node.inputs) else None
+
+
+def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
+    """The node that computes a value, if it is one of these operators."""
+    node = None if value is None else value.producer()
+    return node if node is not None and (not operators or operator(node) in operators) else None
+
+
+def readers(value: ir.Value) -> tuple[ir.Node, ...]:
+    """The distinct nodes that read a value, those inside bodies included."""
+    return tuple(dict.fromkeys(node for node, _ in value.uses()))
+
+
+def sole_reader(value: ir.Value, *operators: str) -> ir.Node | None:
+    """The only reader of a value that is no graph output, if it is one of these operators."""
+    found = readers(value)
+    if len(found) != 1 or value.is_graph_output():
+        return None
+    return found[0] if not operators or operator(found[0]) in operators else None
+
+
+def split_operands(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
+    """(variable, constant) of a commutative binary node, in either order; None if neither or both."""
+    a, b = operand(node, 0), operand(node, 1)
+    if a is None or b is None or is_const(a) == is_const(b):
+        return None
+    return (b, a) if is_const(a) else (a, b)
+
+
+def ints(node: ir.Node, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+    """A list-of-integers attribute."""
+    return tuple(node.attributes.get_ints(name, default) or default)
+
+
+def text(value: ir.Value | None) -> str:
+    """How to call a value in a sentence."""
+    return "an unnamed tensor" if value is None or not value.name else f"'{value.name}'"
+
+
+def has_bodies(node: ir.Node) -> bool:
+    """Whether the node holds subgraphs (If, Loop, Scan)."""
+    return any(bodies_of(attribute) for attribute in node.attributes.values())

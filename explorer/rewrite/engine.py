@@ -1,0 +1,150 @@
+"""Find every place where rules apply, and apply one of them to a copy of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import onnx_ir as ir
+
+from explorer.errors import CandidateError, RewriteError
+from explorer.graph import Graph, node_id
+from explorer.graph.shapes import check, infer_shapes
+from explorer.rewrite.builder import Builder
+from explorer.rewrite.candidate import Candidate, Enumeration, Rejection
+from explorer.rewrite.context import Context, operator
+from explorer.rewrite.legality import obstacle
+from explorer.rewrite.replace import remove_unused, replace_outputs
+from explorer.rewrite.rule import Match, Refusal, Rule
+from explorer.rewrite.ruleset import RuleSet
+
+
+def find_candidates(graph: Graph, rules: RuleSet) -> Enumeration:
+    """Enumerate every match of every rule, and every near miss with its reason.
+
+    Args:
+        graph: the graph to look at; nodes in If, Loop and Scan bodies are looked at too.
+        rules: the rules to try.
+    """
+    context = Context(graph)
+    candidates: dict[str, Candidate] = {}
+    rejections: dict[Rejection, None] = {}
+    for node in graph.nodes:
+        for rule in rules.anchored_at(operator(node)):
+            for answer in answers(rule, node, context):
+                if isinstance(answer, Rejection):
+                    rejections.setdefault(answer)
+                else:
+                    found = _candidate(rule, node, answer, context)
+                    candidates.setdefault(found.id, found)
+    return Enumeration(graph.fingerprint(), tuple(candidates.values()), tuple(rejections))
+
+
+def answers(rule: Rule, node: ir.Node, context: Context) -> Iterator[Match | Rejection]:
+    """Legal matches of one rule at one node, and rejections for near misses."""
+    try:
+        for found in rule.matches(node, context):
+            if isinstance(found, Refusal):
+                yield _rejection(rule, (node, *found.nodes), found.reason)
+                continue
+            reason = obstacle(rule, found, context)
+            yield found if reason is None else _rejection(rule, found.nodes, reason)
+    except Refusal as refusal:
+        yield _rejection(rule, (node, *refusal.nodes), refusal.reason)
+
+
+def apply(graph: Graph, candidate: Candidate, rules: RuleSet) -> Graph:
+    """Apply a candidate to a copy of the graph it belongs to.
+
+    Returns:
+        A new graph that shares the weights; inputs and outputs keep name, order and type, the ONNX checker
+        accepts it (unless it refused the original already), and shapes are inferred again.
+
+    Raises:
+        CandidateError: the candidate belongs to another graph.
+        RewriteError: the rewrite broke a promise; the given graph is untouched.
+    """
+    if candidate.fingerprint != graph.fingerprint():
+        raise CandidateError(
+            f"Candidate '{candidate.id}' belongs to another version of '{graph.name}'; list the candidates again."
+        )
+    rule = rules[candidate.rule]
+    draft = graph.clone()
+    match = _match_again(rule, candidate, draft)
+    _rewrite(rule, match, draft)
+    draft.renumbered()
+    _check_promises(rule, graph, draft)
+    return draft
+
+
+def _candidate(rule: Rule, anchor: ir.Node, match: Match, context: Context) -> Candidate:
+    return Candidate(
+        rule=rule.name,
+        anchor=node_id(anchor),
+        nodes=_place(match, context),
+        variant=match.variant,
+        fingerprint=context.graph.fingerprint(),
+        numeric_class=rule.numeric_class,
+        portable=rule.portable,
+        summary=match.summary or rule.title,
+    )
+
+
+def _place(match: Match, context: Context) -> tuple[str, ...]:
+    return tuple(node_id(node) for node in sorted(match.nodes, key=context.position.__getitem__))
+
+
+def _rejection(rule: Rule, nodes: Sequence[ir.Node], reason: str) -> Rejection:
+    return Rejection(rule.name, tuple(dict.fromkeys(node_id(n) for n in nodes)), reason)
+
+
+def _match_again(rule: Rule, candidate: Candidate, draft: Graph) -> Match:
+    context = Context(draft)
+    for answer in answers(rule, draft.node(candidate.anchor), context):
+        if (
+            isinstance(answer, Match)
+            and answer.variant == candidate.variant
+            and _place(answer, context) == candidate.nodes
+        ):
+            return answer
+    raise CandidateError(f"Candidate '{candidate.id}' no longer matches '{draft.name}'; list them again.")
+
+
+def _rewrite(rule: Rule, match: Match, draft: Graph) -> None:
+    home = match.nodes[0].graph
+    if not isinstance(home, ir.Graph) or any(node.graph is not home for node in match.nodes):
+        raise RewriteError(f"Rule '{rule.name}' matched nodes of different graphs; please report this.")
+    build = Builder(draft, home)
+    try:
+        new_values = rule.rewrite(match, build)
+    except Refusal as refusal:
+        raise RewriteError(f"Rule '{rule.name}' cannot be applied here: {refusal.reason}.") from None
+    home.insert_after(_last(home, match.nodes), build.nodes)
+    replace_outputs(match.outputs, new_values, build)
+    home.remove(match.nodes, safe=False)
+    remove_unused(match.nodes)
+    try:
+        draft.model.graph.sort()
+    except ValueError:
+        raise RewriteError(f"Rule '{rule.name}' would create a cycle here and was not applied.") from None
+    if any(value.shape is None or value.type is None for n in build.nodes for value in n.outputs):
+        infer_shapes(draft.model)
+
+
+def _last(home: ir.Graph, nodes: Sequence[ir.Node]) -> ir.Node:
+    wanted = set(nodes)
+    return next(node for node in reversed(home) if node in wanted)
+
+
+def _check_promises(rule: Rule, before: Graph, after: Graph) -> None:
+    if _interface(before) != _interface(after):
+        raise RewriteError(
+            f"Rule '{rule.name}' would change the model's inputs or outputs; please report this."
+        )
+    problem = check(after.model)
+    if problem and not check(before.model):
+        raise RewriteError(f"Rule '{rule.name}' was not applied: the ONNX checker says: {problem}.")
+
+
+def _interface(graph: Graph) -> list[tuple[str | None, ir.DataType | None, int | None]]:
+    values = [*graph.model.graph.inputs, *graph.model.graph.outputs]
+    return [(v.name, v.dtype, None if v.shape is None else len(v.shape)) for v in values]

@@ -1,0 +1,82 @@
+"""The pre-conditions that hold for every rule (G1 to G9 of the catalogue), checked once, here."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from explorer.rewrite.context import Context, dims, operator, text
+from explorer.rewrite.rule import Match, Rule
+
+_RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
+_RANDOM |= {"Bernoulli"}
+_QUANTISED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
+
+
+def obstacle(rule: Rule, match: Match, context: Context) -> str | None:
+    """The global pre-condition a match violates, in words; None if it is legal."""
+    return (
+        _interior_value_escapes(match)
+        or _opset_too_old(rule, context)
+        or _has_effects(rule, match)
+        or _wrong_dtype(rule, match)
+        or _is_empty(match)
+    )
+
+
+def _interior_value_escapes(match: Match) -> str | None:
+    """G1: a value inside the match that something outside reads, or that is a graph output."""
+    removed, replaced = set(match.nodes), set(match.outputs)
+    for node in match.nodes:
+        for value in node.outputs:
+            if value in replaced:
+                continue
+            if value.is_graph_output():
+                return f"{text(value)}, inside the pattern, is a graph output"
+            for reader, _ in value.uses():
+                if reader not in removed:
+                    return f"{text(value)}, inside the pattern, is also read by {describe_node(reader)}"
+    return None
+
+
+def _opset_too_old(rule: Rule, context: Context) -> str | None:
+    """G4: refuse rather than upgrade the model."""
+    if context.opset >= rule.min_opset:
+        return None
+    return f"the result needs opset {rule.min_opset}, the model imports {context.opset}"
+
+
+def _has_effects(rule: Rule, match: Match) -> str | None:
+    """G8: random operators, training mode, quantisation pairs."""
+    for node in match.nodes:
+        if node.op_type in _RANDOM:
+            return f"{describe_node(node)} is random"
+        if node.attributes.get_int("training_mode", 0):
+            return f"{describe_node(node)} is in training mode"
+        if node.op_type in _QUANTISED and not rule.splits_quantisation:
+            return f"{describe_node(node)} belongs to a quantise/dequantise pair"
+    return None
+
+
+def _wrong_dtype(rule: Rule, match: Match) -> str | None:
+    """G5: the replaced values have an element type the rule has a kernel for."""
+    if rule.dtypes is None:
+        return None
+    for value in match.outputs:
+        if value.dtype not in rule.dtypes:
+            got = value.dtype.name.lower() if value.dtype is not None else "unknown"
+            allowed = ", ".join(sorted(d.name.lower() for d in rule.dtypes))
+            return f"{text(value)} has element type {got}; the rule handles {allowed}"
+    return None
+
+
+def _is_empty(match: Match) -> str | None:
+    for value in match.outputs:
+        size = dims(value)
+        if size is not None and 0 in size:
+            return f"{text(value)} is empty (shape {list(size)})"
+    return None
+
+
+def describe_node(node: ir.Node) -> str:
+    """Operator and name of a node, for a sentence."""
+    return f"{operator(node)} '{node.name}'" if node.name else f"an unnamed {operator(node)}"
