@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import platformdirs
 
@@ -35,6 +35,32 @@ def default_cache_folder() -> Path:
     """``EXPLORER_CACHE_DIR`` if set, else the user's cache folder for explorer."""
     chosen = os.environ.get("EXPLORER_CACHE_DIR")
     return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("explorer"))
+
+
+class Cache(Protocol):
+    """A map from JSON keys to JSON values that may forget."""
+
+    def get(self, key: Mapping[str, Any]) -> Any | None:  # noqa: ANN401 (any JSON value)
+        """The value stored under a key, or None."""
+
+    def put(self, key: Mapping[str, Any], value: Any) -> None:  # noqa: ANN401 (any JSON value)
+        """Store a value, replacing an earlier one."""
+
+    def remove(self, key: Mapping[str, Any]) -> None:
+        """Forget a value."""
+
+
+class NoCache:
+    """A cache that keeps nothing, for measuring afresh."""
+
+    def get(self, key: Mapping[str, Any]) -> None:
+        """None."""
+
+    def put(self, key: Mapping[str, Any], value: object) -> None:
+        """Nothing."""
+
+    def remove(self, key: Mapping[str, Any]) -> None:
+        """Nothing."""
 
 
 class ResultCache:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import exp, log, log1p
 from statistics import median
 
 from explorer.runtime.delta import Delta, Source, Verdict
+from explorer.runtime.environment import Environment
+from explorer.runtime.measurement import Latency, Measurement
 from explorer.runtime.protocol import Protocol
 from explorer.runtime.samples import BASE, CONTROL, OTHER, Round, sample_counts
+from explorer.runtime.target import Target
+
+ABSORBED = "not timed: the runtime executes the same graph for both"
 
 
 @dataclass(frozen=True)
@@ -69,3 +75,76 @@ def compare(rounds: Sequence[Round], protocol: Protocol, target: str) -> tuple[D
 def _delta(interval: LogInterval, verdict: Verdict, target: str, protocol: str) -> Delta:
     ratio, low, high = (exp(v) for v in (interval.estimate, interval.low, interval.high))
     return Delta(ratio, low, high, verdict, Source.MEASURED, target, protocol)
+
+
+def measurement_from(
+    rounds: tuple[Round, ...],
+    names: tuple[str, str],
+    target: Target,
+    protocol: Protocol,
+    environment: Environment,
+    *,
+    elapsed_ns: int,
+) -> Measurement:
+    """The measurement that raw samples of a, b and the control amount to, made now."""
+    delta, control = compare(rounds, protocol, str(target))
+    return Measurement(
+        a=names[0],
+        b=names[1],
+        target=str(target),
+        delta=delta,
+        control=control,
+        rounds=rounds,
+        protocol=protocol,
+        environment=environment,
+        measured_at=utc_now(),
+        elapsed_ns=elapsed_ns,
+    )
+
+
+def identical(
+    names: tuple[str, str], target: Target, protocol: Protocol, environment: Environment
+) -> Measurement:
+    """The measurement of two graphs that the runtime turns into the same one: nothing was timed."""
+    return Measurement(
+        a=names[0],
+        b=names[1],
+        target=str(target),
+        delta=Delta.identical(str(target), ABSORBED),
+        control=None,
+        rounds=(),
+        protocol=protocol,
+        environment=environment,
+        measured_at=utc_now(),
+        elapsed_ns=0,
+    )
+
+
+def latency_from(
+    rounds: tuple[Round, ...],
+    name: str,
+    target: Target,
+    protocol: Protocol,
+    environment: Environment,
+    *,
+    elapsed_ns: int,
+) -> Latency:
+    """The latency that raw samples of one model amount to, made now."""
+    values = sorted(r[BASE].median_ns for r in rounds)
+    return Latency(
+        model=name,
+        target=str(target),
+        ns=median(values),
+        low_ns=values[protocol.trim],
+        high_ns=values[-1 - protocol.trim],
+        rounds=rounds,
+        protocol=protocol,
+        environment=environment,
+        measured_at=utc_now(),
+        elapsed_ns=elapsed_ns,
+    )
+
+
+def utc_now() -> str:
+    """The present time, ISO 8601, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -10,17 +10,15 @@ import platform
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 from explorer.runtime.backend import Feeds, RuntimeSession, as_feeds, backend_for
 from explorer.runtime.environment import Environment, cpu_model, system_name
-from explorer.runtime.estimate import compare
+from explorer.runtime.estimate import latency_from, measurement_from
 from explorer.runtime.measurement import Latency, Measurement
 from explorer.runtime.progress import OnProgress, ignore_progress
 from explorer.runtime.protocol import Protocol
@@ -84,19 +82,9 @@ def measure_pair(
     paths = {BASE: a_path, OTHER: b_path, CONTROL: a_path}
     begin = time.perf_counter_ns()
     rounds = _rounds(paths, feeds, target, protocol, progress)
-    delta, control = compare(rounds, protocol, str(target))
-    return Measurement(
-        a=a_path.stem,
-        b=b_path.stem,
-        target=str(target),
-        delta=delta,
-        control=control,
-        rounds=rounds,
-        protocol=protocol,
-        environment=environment(target),
-        measured_at=_now(),
-        elapsed_ns=time.perf_counter_ns() - begin,
-    )
+    elapsed_ns = time.perf_counter_ns() - begin
+    names = (a_path.stem, b_path.stem)
+    return measurement_from(rounds, names, target, protocol, environment(target), elapsed_ns=elapsed_ns)
 
 
 def measure_one(
@@ -109,19 +97,8 @@ def measure_one(
     """Time one model over rounds of fresh sessions; arguments and errors as in ``measure_pair``."""
     begin = time.perf_counter_ns()
     rounds = _rounds({BASE: path}, feeds, target, protocol, progress)
-    values = sorted(r[BASE].median_ns for r in rounds)
-    return Latency(
-        model=path.stem,
-        target=str(target),
-        ns=median(values),
-        low_ns=values[protocol.trim],
-        high_ns=values[-1 - protocol.trim],
-        rounds=rounds,
-        protocol=protocol,
-        environment=environment(target),
-        measured_at=_now(),
-        elapsed_ns=time.perf_counter_ns() - begin,
-    )
+    elapsed_ns = time.perf_counter_ns() - begin
+    return latency_from(rounds, path.stem, target, protocol, environment(target), elapsed_ns=elapsed_ns)
 
 
 def run_model(path: Path, feeds_list: Sequence[Feeds], target: Target) -> list[dict[str, Any]]:
@@ -181,7 +158,3 @@ def _rounds(
     openers = {name: partial(open_fresh, path) for name, path in paths.items()}
     clocks = Clocks(timer=getattr(time, backend.timer_name(target)))
     return sample_rounds(openers, protocol, clocks, progress)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

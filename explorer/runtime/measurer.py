@@ -9,17 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from explorer.errors import InputError, RuntimeFailure
 from explorer.runtime import jobs
 from explorer.runtime.backend import Feeds, as_feeds, backend_for
-from explorer.runtime.cache import ResultCache
-from explorer.runtime.delta import Delta
+from explorer.runtime.cache import Cache, ResultCache
 from explorer.runtime.environment import Environment
+from explorer.runtime.estimate import identical
 from explorer.runtime.executor import CancelToken, WorkerExecutor, run_job
 from explorer.runtime.lane import JobOptions
 from explorer.runtime.measurement import FORMAT, Latency, Measurement
@@ -36,10 +35,30 @@ Result = TypeVar("Result", Measurement, Latency)
 REFERENCE = "ort:level=disable,threads=1"
 """Where outputs are computed for comparison: a runtime's own optimiser can be wrong."""
 
-ABSORBED = "not timed: the runtime executes the same graph for both"
-
 _RUN_TIMEOUT_S = 600.0
+_SHORTEST_LIMIT_S = 120.0
 _BUDGETS_UNTIL_HUNG = 10
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a timing job needs besides the models, validated."""
+
+    feeds: Feeds
+    target: Target
+    protocol: Protocol
+    progress: OnProgress
+    cancel: CancelToken | None
+
+    @property
+    def arguments(self) -> tuple[Feeds, Target, Protocol]:
+        """The arguments of a timing job after the paths."""
+        return self.feeds, self.target, self.protocol
+
+    def options(self, what: str) -> JobOptions:
+        """Options of the job, with a time limit at which it must be hung."""
+        limit_s = max(_SHORTEST_LIMIT_S, _BUDGETS_UNTIL_HUNG * self.protocol.budget_ns / 1e9)
+        return JobOptions(f"{what} on {self.target}", limit_s, self.progress)
 
 
 class Measurer:
@@ -57,14 +76,14 @@ class Measurer:
         self,
         *,
         executor: Executor | None = None,
-        cache: ResultCache | None = None,
+        cache: Cache | None = None,
         store: ModelStore | None = None,
     ) -> None:
         self._own_executor = WorkerExecutor() if executor is None else None
         self._own_store = ModelStore() if store is None else None
         self._executor: Executor = executor or self._own_executor  # type: ignore[assignment]  # one of the two is set
         self._store: ModelStore = store or self._own_store  # type: ignore[assignment]  # one of the two is set
-        self._cache = cache or ResultCache()
+        self._cache: Cache = ResultCache() if cache is None else cache
         self._environments: dict[Target, Environment] = {}
 
     def __enter__(self) -> Self:
@@ -105,21 +124,19 @@ class Measurer:
             WorkerError: the worker crashed, hung or ran out of memory.
             Cancelled: ``cancel`` was set.
         """
-        target, protocol = Target.parse(target), Protocol.of(mode)
-        key = self._key("pair", (a, b), target, protocol, feeds, cancel) | {"absorb": absorb}
+        request = _request(feeds, target, mode, progress, cancel)
+        key = self._key("pair", (a, b), request) | {"absorb": absorb}
         known = None if fresh else self._cached(key, Measurement)
         if known is not None:
             return known
         if absorb:
-            progress(Progress(0, protocol.rounds, "comparing what the runtime makes of both graphs"))
+            progress(Progress(0, request.protocol.rounds, "comparing what the runtime makes of both graphs"))
         if absorb and self.is_absorbed(a, b, target, cancel):
-            result = self._identical(a, b, target, protocol)
+            names = (a.fingerprint(), b.fingerprint())
+            where = self.environment(target, cancel)
+            result = identical(names, request.target, request.protocol, where)
         else:
-            label = f"measuring '{b.name}' against '{a.name}' on {target}"
-            options = self._timed(label, protocol, progress)
-            arguments = (self._store.put(a), self._store.put(b), as_feeds(feeds), target, protocol)
-            measured = run_job(self._executor, options, cancel, jobs.measure_pair, *arguments)
-            result = replace(measured, a=a.fingerprint(), b=b.fingerprint())
+            result = self._time_pair(a, b, request)
         self._cache.put(key, result.to_json())
         return result
 
@@ -135,15 +152,12 @@ class Measurer:
         fresh: bool = False,
     ) -> Latency:
         """Time of one run of a graph; arguments and errors as in ``measure``."""
-        target, protocol = Target.parse(target), Protocol.of(mode)
-        key = self._key("latency", (graph,), target, protocol, feeds, cancel)
+        request = _request(feeds, target, mode, progress, cancel)
+        key = self._key("latency", (graph,), request)
         known = None if fresh else self._cached(key, Latency)
         if known is not None:
             return known
-        options = self._timed(f"timing '{graph.name}' on {target}", protocol, progress)
-        arguments = (self._store.put(graph), as_feeds(feeds), target, protocol)
-        measured = run_job(self._executor, options, cancel, jobs.measure_one, *arguments)
-        result = replace(measured, model=graph.fingerprint())
+        result = self._time_one(graph, request)
         self._cache.put(key, result.to_json())
         return result
 
@@ -206,19 +220,30 @@ class Measurer:
         if self._own_store is not None:
             self._own_store.close()
 
-    def _identical(self, a: Graph, b: Graph, target: Target, protocol: Protocol) -> Measurement:
-        return Measurement(
-            a=a.fingerprint(),
-            b=b.fingerprint(),
-            target=str(target),
-            delta=Delta.identical(str(target), ABSORBED),
-            control=None,
-            rounds=(),
-            protocol=protocol,
-            environment=self.environment(target),
-            measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            elapsed_ns=0,
+    def _time_pair(
+        self,
+        a: Graph,
+        b: Graph,
+        request: Request,
+    ) -> Measurement:
+        options = request.options(f"measuring '{b.name}' against '{a.name}'")
+        paths = (self._store.put(a), self._store.put(b))
+        measured = run_job(
+            self._executor, options, request.cancel, jobs.measure_pair, *paths, *request.arguments
         )
+        return replace(measured, a=a.fingerprint(), b=b.fingerprint())
+
+    def _time_one(
+        self,
+        graph: Graph,
+        request: Request,
+    ) -> Latency:
+        options = request.options(f"timing '{graph.name}'")
+        path = self._store.put(graph)
+        measured = run_job(
+            self._executor, options, request.cancel, jobs.measure_one, path, *request.arguments
+        )
+        return replace(measured, model=graph.fingerprint())
 
     def _optimized(self, graph: Graph, target: Target, cancel: CancelToken | None) -> str:
         key = {
@@ -236,27 +261,16 @@ class Measurer:
         self._cache.put(key, found)
         return found
 
-    def _timed(self, label: str, protocol: Protocol, progress: OnProgress) -> JobOptions:
-        budget_s = protocol.budget_ns / 1e9
-        return JobOptions(label, max(120.0, _BUDGETS_UNTIL_HUNG * budget_s), progress)
-
-    def _key(
-        self,
-        kind: str,
-        graphs: tuple[Graph, ...],
-        target: Target,
-        protocol: Protocol,
-        feeds: Feeds,
-        cancel: CancelToken | None,
-    ) -> dict[str, Any]:
+    def _key(self, kind: str, graphs: tuple[Graph, ...], request: Request) -> dict[str, Any]:
+        where = self.environment(request.target, request.cancel)
         return {
             "kind": kind,
             "format": FORMAT,
             "graphs": [graph.fingerprint() for graph in graphs],
-            "target": str(target),
-            "protocol": protocol.to_json(),
-            "feeds": feeds_digest(feeds),
-            "environment": self.environment(target, cancel).to_json(),
+            "target": str(request.target),
+            "protocol": request.protocol.to_json(),
+            "feeds": feeds_digest(request.feeds),
+            "environment": where.to_json(),
         }
 
     def _cached(self, key: Mapping[str, Any], kind: type[Result]) -> Result | None:
@@ -268,6 +282,16 @@ class Measurer:
         except InputError:
             self._cache.remove(key)
             return None
+
+
+def _request(
+    feeds: Feeds,
+    target: str | Target,
+    mode: str | Mode | Protocol,
+    progress: OnProgress,
+    cancel: CancelToken | None,
+) -> Request:
+    return Request(as_feeds(feeds), Target.parse(target), Protocol.of(mode), progress, cancel)
 
 
 def feeds_digest(feeds: Feeds) -> str:
