@@ -120,8 +120,9 @@ def _rewrite(rule: Rule, match: Match, draft: Graph) -> None:
         raise RewriteError(f"Rule '{rule.name}' cannot be applied here: {refusal.reason}.") from None
     home.insert_after(_last(home, match.nodes), build.nodes)
     replace_outputs(match.outputs, new_values, build)
-    home.remove(match.nodes, safe=False)
-    remove_unused(match.nodes)
+    operands = [value for node in match.nodes for value in node.inputs if value is not None]
+    home.remove(match.nodes, safe=True)
+    remove_unused(operands)
     try:
         draft.model.graph.sort()
     except ValueError:

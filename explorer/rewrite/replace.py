@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
@@ -64,10 +64,9 @@ def _identity(value: ir.Value, like: ir.Value, build: Builder) -> ir.Value:
     return output
 
 
-def remove_unused(removed: Sequence[ir.Node]) -> None:
-    """Drop constants that only the removed nodes read: initializers and Constant nodes."""
-    stack = [value for node in removed for value in node.inputs if value is not None]
-    for value in dict.fromkeys(stack):
+def remove_unused(values: Iterable[ir.Value]) -> None:
+    """Drop those of the values that are constants nobody reads: initializers and Constant nodes."""
+    for value in dict.fromkeys(values):
         if value.uses() or value.is_graph_output() or value.is_graph_input():
             continue
         owner = value.graph
