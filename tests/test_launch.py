@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import sys
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from explorer import launch
 from explorer.errors import ExplorerError, InputError
-from tests.ui.server import free_port, isolated_environment, process_group
+from tests.ui.server import free_port, launched
 
 ORIGINAL = launch.packaged_notebook().read_bytes()
 
@@ -134,26 +130,6 @@ class TestBrowser:
         assert page.stat().st_mode & 0o077 == 0
 
 
-@contextmanager
-def running(call: str, folder: Path) -> Iterator[str]:
-    """Run ``explorer.launch.<call>`` in ``folder/work``; the address that it prints."""
-    work = folder / "work"
-    work.mkdir()
-    log = folder / "server.log"
-    program = f"import sys; from explorer import launch; sys.exit(launch.{call})"
-    environment = isolated_environment(folder / "state")
-    with (
-        log.open("wb") as sink,
-        process_group([sys.executable, "-c", program], environment, sink, work) as process,
-    ):
-        deadline = time.monotonic() + 90
-        while not (found := re.search(r"explorer is at (\S+)", log.read_text())):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
-        yield found[1]
-
-
 def fetch(url: str) -> tuple[int, str, dict[str, str]]:
     """Status, body and headers; a refusal is an answer too."""
     try:
@@ -166,7 +142,7 @@ def fetch(url: str) -> tuple[int, str, dict[str, str]]:
 @pytest.mark.slow
 def test_lab_serves_the_copied_notebook_to_the_owner_of_the_token(tmp_path: Path) -> None:
     port = free_port()
-    with running(f"lab('resnet18', port={port}, browser=False)", tmp_path) as address:
+    with launched(f"lab('resnet18', port={port}, browser=False)", tmp_path) as address:
         parts = urllib.parse.urlsplit(address)
         assert (parts.hostname, parts.port) == ("127.0.0.1", port)
         assert parts.path == "/lab/tree/explore.ipynb"
@@ -183,7 +159,7 @@ def test_lab_serves_the_copied_notebook_to_the_owner_of_the_token(tmp_path: Path
 @pytest.mark.slow
 def test_app_shows_its_page_to_the_owner_of_the_token_and_stays_local(tmp_path: Path) -> None:
     port = free_port()
-    with running(f"app('resnet18', port={port}, browser=False)", tmp_path) as address:
+    with launched(f"app('resnet18', port={port}, browser=False)", tmp_path) as address:
         assert address.startswith(f"http://127.0.0.1:{port}/?token=")
         status, body, headers = fetch(address)
         assert status == 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -134,3 +135,21 @@ def wait_until_answering(url: str, process: subprocess.Popen[bytes], log: Path) 
         else:
             return
     raise RuntimeError(f"no answer from {url}; its log:\n{log.read_text(errors='replace')[-4000:]}")
+
+
+@contextlib.contextmanager
+def launched(call: str, folder: Path) -> Iterator[str]:
+    """Run ``explorer.launch.<call>`` in ``folder/work`` with no user settings; the printed address."""
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    log = folder / "server.log"
+    program = f"import sys; from explorer import launch; sys.exit(launch.{call})"
+    command = [sys.executable, "-c", program]
+    environment = isolated_environment(folder / "state")
+    with log.open("wb") as sink, process_group(command, environment, sink, work) as process:
+        deadline = time.monotonic() + START_SECONDS
+        while not (found := re.search(r"explorer is at (\S+)", log.read_text())):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+        yield found[1]
