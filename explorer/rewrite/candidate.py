@@ -21,6 +21,7 @@ class Candidate:
         numeric_class: what it does to the numbers.
         portable: False if the result needs com.microsoft operators.
         summary: in words.
+        bytes_delta: weights added minus weights freed.
     """
 
     rule: str
@@ -31,6 +32,7 @@ class Candidate:
     numeric_class: NumericClass
     portable: bool
     summary: str
+    bytes_delta: int
 
     @property
     def place(self) -> str:

@@ -57,6 +57,12 @@ def tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
     return constant_tensor(value)
 
 
+def nbytes(value: ir.Value | None) -> int:
+    """Bytes of a constant; 0 for anything else."""
+    found = constant_tensor(value)
+    return 0 if found is None or found.dtype == ir.DataType.STRING else found.nbytes
+
+
 def array(value: ir.Value | None) -> np.ndarray:
     """The elements of a constant; call it only where ``tensor(value)`` is not None."""
     found = constant_tensor(value)

@@ -11,7 +11,7 @@ from explorer.graph import Graph, node_id
 from explorer.graph.shapes import check, infer_shapes
 from explorer.rewrite.builder import Builder
 from explorer.rewrite.candidate import Candidate, Enumeration, Rejection
-from explorer.rewrite.context import Context, operator
+from explorer.rewrite.context import Context, nbytes, operator
 from explorer.rewrite.legality import obstacle
 from explorer.rewrite.replace import remove_unused, replace_outputs
 from explorer.rewrite.rule import Match, Refusal, Rule
@@ -86,7 +86,15 @@ def _candidate(rule: Rule, anchor: ir.Node, match: Match, context: Context) -> C
         numeric_class=rule.numeric_class,
         portable=rule.portable,
         summary=match.summary or rule.title,
+        bytes_delta=match.new_bytes - _freed_bytes(match),
     )
+
+
+def _freed_bytes(match: Match) -> int:
+    """Bytes of the constants that only the removed nodes read."""
+    removed = set(match.nodes)
+    operands = {value for node in match.nodes for value in node.inputs if value is not None}
+    return sum(nbytes(value) for value in operands if all(reader in removed for reader, _ in value.uses()))
 
 
 def _place(match: Match, context: Context) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ class DivToMul(PatternRule):
             _invertible(array(divisor)), f"{text(divisor)} holds a zero or a value without a reciprocal"
         )
         summary = f"{text(dividend)} is multiplied by the reciprocal of {text(divisor)}"
-        return Match((node,), (node.outputs[0],), summary=summary)
+        return Match((node,), (node.outputs[0],), summary=summary, new_bytes=found.nbytes)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """A Mul with the reciprocal, rounded once."""

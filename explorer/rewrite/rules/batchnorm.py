@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder, attributes_of
-from explorer.rewrite.context import Context, array, is_const, operand, producer, text
+from explorer.rewrite.context import Context, array, is_const, nbytes, operand, producer, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
 from explorer.rewrite.rules.conv_parts import bias_array, refuse_variable_bias, weight_of, why_not_const
 
@@ -41,7 +41,9 @@ class FoldBatchNormIntoConv(PatternRule):
             bool((variance + epsilon > 0).all()), "variance + epsilon is not positive everywhere", conv
         )
         summary = f"{text(node.outputs[0])}: the normalisation moves into weight {text(conv.inputs[1])}"
-        return Match((conv, node), (node.outputs[0],), {"conv": conv, "bn": node}, summary=summary)
+        size = nbytes(conv.inputs[1]) + nbytes(statistics[0])
+        bindings = {"conv": conv, "bn": node}
+        return Match((conv, node), (node.outputs[0],), bindings, summary=summary, new_bytes=size)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One Conv with scaled weight and shifted bias."""

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.context import Context, array, dim, is_const, operand, producer, rank, text
+from explorer.rewrite.context import Context, array, dim, is_const, nbytes, operand, producer, rank, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
 
 
@@ -75,7 +75,9 @@ class GemmToMatMulAdd(PatternRule):
         transposed = bool(attributes.get_int("transB", 0))
         refuse_unless(not transposed or is_const(node.inputs[1]), "B is transposed and not a constant")
         summary = f"{text(node.outputs[0])} becomes a product and a sum"
-        return Match((node,), (node.outputs[0],), {"transposed": transposed}, summary=summary)
+        size = nbytes(node.inputs[1]) if transposed else 0
+        bindings = {"transposed": transposed}
+        return Match((node,), (node.outputs[0],), bindings, summary=summary, new_bytes=size)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """MatMul, and Add if there is a C."""

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder, attributes_of
-from explorer.rewrite.context import Context, array, tensor, text
+from explorer.rewrite.context import Context, array, nbytes, tensor, text
 from explorer.rewrite.rule import Match, NumericClass, Refusal, Rule
 from explorer.rewrite.rules.conv_parts import group_of, weight_of
 
@@ -37,13 +37,13 @@ class MergeConvGroups(Rule):
         groups = group_of(node)
         if groups == 1:
             return
-        weight_of(node)
+        size = nbytes(weight_of(node))
         fitting = [factor for factor in _FACTORS if groups % factor == 0]
         if not fitting:
             yield Refusal(f"{groups} groups are divisible neither by 2 nor by 4")
         for factor in fitting:
             summary = f"{text(node.outputs[0])}: {groups} groups become {groups // factor}"
-            yield Match((node,), (node.outputs[0],), {"factor": factor}, f"x{factor}", summary)
+            yield Match((node,), (node.outputs[0],), {"factor": factor}, f"x{factor}", summary, size * factor)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """The same Conv with fewer groups."""
@@ -77,7 +77,9 @@ class UnmergeConvGroups(Rule):
             narrow = unmerge_groups(found.numpy(), groups, factor)
             if narrow is not None:
                 summary = f"{text(node.outputs[0])}: {groups} groups become {groups * factor}"
-                yield Match((node,), (node.outputs[0],), {"factor": factor}, f"x{factor}", summary)
+                yield Match(
+                    (node,), (node.outputs[0],), {"factor": factor}, f"x{factor}", summary, narrow.nbytes
+                )
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """The same Conv with more groups."""

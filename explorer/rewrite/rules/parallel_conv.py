@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder, attributes_of
-from explorer.rewrite.context import Context, array, dim, operand, sole_reader, text
+from explorer.rewrite.context import Context, array, dim, nbytes, operand, sole_reader, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
 from explorer.rewrite.rules.conv_parts import (
     bias_array,
@@ -50,7 +50,8 @@ class MergeParallelConvs(Rule):
             for members in groups(fitting):
                 outputs = tuple(conv.outputs[0] for conv in members)
                 summary = f"{len(members)} convolutions of {text(node.inputs[0])} become one"
-                yield Match(members, outputs, summary=summary)
+                size = sum(nbytes(value) for conv in members for value in conv.inputs[1:])
+                yield Match(members, outputs, summary=summary, new_bytes=size)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One wide convolution and a Split over its channels."""
@@ -94,7 +95,8 @@ class SplitMergedConv(PatternRule):
         refuse_unless(sizes, "the sizes of the Split are not constant", conv)
         summary = f"{text(conv.outputs[0])} is computed in {len(node.outputs)} parts"
         bindings = {"conv": conv, "sizes": sizes}
-        return Match((conv, node), tuple(node.outputs), bindings, summary=summary)
+        size = sum(nbytes(value) for value in conv.inputs[1:])
+        return Match((conv, node), tuple(node.outputs), bindings, summary=summary, new_bytes=size)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One Conv per slice of the weight."""

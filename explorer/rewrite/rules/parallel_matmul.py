@@ -14,6 +14,7 @@ from explorer.rewrite.context import (
     array,
     dim,
     is_const,
+    nbytes,
     operand,
     rank,
     sole_reader,
@@ -36,6 +37,10 @@ class _Branch:
     @property
     def output(self) -> ir.Value:
         return (self.add or self.matmul).outputs[0]
+
+    @property
+    def new_bytes(self) -> int:
+        return nbytes(self.matmul.inputs[1]) + nbytes(self.bias)
 
     @property
     def nodes(self) -> tuple[ir.Node, ...]:
@@ -74,7 +79,8 @@ class MergeParallelMatMuls(Rule):
             nodes = tuple(n for branch in branches for n in branch.nodes)
             outputs = tuple(branch.output for branch in branches)
             summary = f"{len(members)} products of {text(node.inputs[0])} become one"
-            yield Match(nodes, outputs, {"branches": branches}, summary=summary)
+            size = sum(branch.new_bytes for branch in branches)
+            yield Match(nodes, outputs, {"branches": branches}, summary=summary, new_bytes=size)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One wide product, one Add, and a Split over the last axis."""
@@ -117,7 +123,8 @@ class SplitMergedMatMul(PatternRule):
         refuse_unless(sizes, "the sizes of the Split are not constant", branch.matmul)
         summary = f"{text(branch.output)} is computed in {len(node.outputs)} parts"
         bindings = {"branch": branch, "sizes": sizes}
-        return Match((*branch.nodes, node), tuple(node.outputs), bindings, summary=summary)
+        nodes, size = (*branch.nodes, node), branch.new_bytes
+        return Match(nodes, tuple(node.outputs), bindings, summary=summary, new_bytes=size)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One product (and Add) per slice of the columns."""
