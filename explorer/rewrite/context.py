@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -61,6 +62,17 @@ def nbytes(value: ir.Value | None) -> int:
     """Bytes of a constant; 0 for anything else."""
     found = constant_tensor(value)
     return 0 if found is None or found.dtype == ir.DataType.STRING else found.nbytes
+
+
+def element_bytes(value: ir.Value) -> int:
+    """Bytes of one element; 0 if the type is unknown."""
+    return 0 if value.dtype is None else value.dtype.bitwidth // 8
+
+
+def constants_of(nodes: Iterable[ir.Node]) -> tuple[ir.Value, ...]:
+    """The distinct constant operands of some nodes."""
+    operands = (value for node in nodes for value in node.inputs)
+    return tuple(dict.fromkeys(v for v in operands if v is not None and constant_tensor(v) is not None))
 
 
 def array(value: ir.Value | None) -> np.ndarray:

@@ -91,10 +91,10 @@ def _candidate(rule: Rule, anchor: ir.Node, match: Match, context: Context) -> C
 
 
 def _freed_bytes(match: Match) -> int:
-    """Bytes of the constants that only the removed nodes read."""
+    """Bytes of the dropped constants that only the removed nodes read."""
     removed = set(match.nodes)
-    operands = {value for node in match.nodes for value in node.inputs if value is not None}
-    return sum(nbytes(value) for value in operands if all(reader in removed for reader, _ in value.uses()))
+    dropped = {value for value in match.drops if value is not None}
+    return sum(nbytes(value) for value in dropped if all(reader in removed for reader, _ in value.uses()))
 
 
 def _place(match: Match, context: Context) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class Match:
     ``nodes`` are removed, ``outputs`` are those of their values that the rewrite replaces; any other value of
     theirs must not be read outside (checked by the engine). ``variant`` tells several rewrites of the same
     nodes apart; ``summary`` says in words what happens; ``new_bytes`` is the size of the constants that the
-    rewrite creates (the engine works out which ones it frees).
+    rewrite creates and ``drops`` are the constants it stops reading (freed where nothing else reads them).
     """
 
     nodes: tuple[ir.Node, ...]
@@ -62,6 +62,7 @@ class Match:
     variant: str = ""
     summary: str = ""
     new_bytes: int = 0
+    drops: tuple[ir.Value | None, ...] = ()
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 (a binding is a value, a node or a number)
         return self.bindings[name]

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.context import Context, array, is_const, rank, scalar, tensor, text
+from explorer.rewrite.context import Context, array, element_bytes, is_const, rank, scalar, tensor, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
 
 _LARGEST_DIVISOR = 65536  # elements; larger constants are not copied into reciprocals
@@ -40,7 +40,7 @@ class PowToMul(PatternRule):
             fits, f"exponent {text(exponent)} may enlarge the result: the rank of {text(base)} is {base_rank}"
         )
         summary = f"{text(node.outputs[0])} = {text(base)} multiplied by itself"
-        return Match((node,), (node.outputs[0],), {"power": int(power)}, summary=summary)
+        return Match((node,), (node.outputs[0],), {"power": int(power)}, "", summary, 0, (exponent,))
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One or two Mul nodes."""
@@ -68,7 +68,8 @@ class MulToSquare(PatternRule):
         a, b = node.inputs
         if a is not b or a is None:
             return None
-        return Match((node,), (node.outputs[0],), summary=f"{text(node.outputs[0])} = {text(a)} squared")
+        summary, size = f"{text(node.outputs[0])} = {text(a)} squared", element_bytes(a)
+        return Match((node,), (node.outputs[0],), summary=summary, new_bytes=size)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """A Pow with a scalar exponent of the same type."""
@@ -100,7 +101,7 @@ class DivToMul(PatternRule):
             _invertible(array(divisor)), f"{text(divisor)} holds a zero or a value without a reciprocal"
         )
         summary = f"{text(dividend)} is multiplied by the reciprocal of {text(divisor)}"
-        return Match((node,), (node.outputs[0],), summary=summary, new_bytes=found.nbytes)
+        return Match((node,), (node.outputs[0],), {}, "", summary, found.nbytes, (divisor,))
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """A Mul with the reciprocal, rounded once."""

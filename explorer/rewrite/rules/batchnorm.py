@@ -43,7 +43,8 @@ class FoldBatchNormIntoConv(PatternRule):
         summary = f"{text(node.outputs[0])}: the normalisation moves into weight {text(conv.inputs[1])}"
         size = nbytes(conv.inputs[1]) + nbytes(statistics[0])
         bindings = {"conv": conv, "bn": node}
-        return Match((conv, node), (node.outputs[0],), bindings, summary=summary, new_bytes=size)
+        drops = (*conv.inputs[1:], *statistics)
+        return Match((conv, node), (node.outputs[0],), bindings, "", summary, size, drops)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One Conv with scaled weight and shifted bias."""

@@ -77,7 +77,8 @@ class GemmToMatMulAdd(PatternRule):
         summary = f"{text(node.outputs[0])} becomes a product and a sum"
         size = nbytes(node.inputs[1]) if transposed else 0
         bindings = {"transposed": transposed}
-        return Match((node,), (node.outputs[0],), bindings, summary=summary, new_bytes=size)
+        drops = (node.inputs[1],) if transposed else ()
+        return Match((node,), (node.outputs[0],), bindings, "", summary, size, drops)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """MatMul, and Add if there is a C."""

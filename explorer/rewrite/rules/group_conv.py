@@ -43,7 +43,15 @@ class MergeConvGroups(Rule):
             yield Refusal(f"{groups} groups are divisible neither by 2 nor by 4")
         for factor in fitting:
             summary = f"{text(node.outputs[0])}: {groups} groups become {groups // factor}"
-            yield Match((node,), (node.outputs[0],), {"factor": factor}, f"x{factor}", summary, size * factor)
+            yield Match(
+                (node,),
+                (node.outputs[0],),
+                {"factor": factor},
+                f"x{factor}",
+                summary,
+                size * factor,
+                (node.inputs[1],),
+            )
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """The same Conv with fewer groups."""
@@ -78,7 +86,13 @@ class UnmergeConvGroups(Rule):
             if narrow is not None:
                 summary = f"{text(node.outputs[0])}: {groups} groups become {groups * factor}"
                 yield Match(
-                    (node,), (node.outputs[0],), {"factor": factor}, f"x{factor}", summary, narrow.nbytes
+                    (node,),
+                    (node.outputs[0],),
+                    {"factor": factor},
+                    f"x{factor}",
+                    summary,
+                    narrow.nbytes,
+                    (node.inputs[1],),
                 )
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:

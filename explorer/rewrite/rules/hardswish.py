@@ -8,7 +8,16 @@ import numpy as np
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.context import Context, operand, producer, scalar, split_operands, text
+from explorer.rewrite.context import (
+    Context,
+    constants_of,
+    element_bytes,
+    operand,
+    producer,
+    scalar,
+    split_operands,
+    text,
+)
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, refuse_unless
 from explorer.rewrite.rules.fused_conv import clip, clip_bounds
 
@@ -37,7 +46,8 @@ class HardSwishFromParts(PatternRule):
         source, inner = nodes
         refuse_unless(node.outputs[0].dtype is not None, f"the type of {text(node.outputs[0])} is unknown")
         summary = f"{text(node.outputs[0])} = HardSwish({text(source)})"
-        return Match((*inner, node), (node.outputs[0],), {"source": source}, summary=summary)
+        nodes = (*inner, node)
+        return Match(nodes, (node.outputs[0],), {"source": source}, "", summary, 0, constants_of(nodes))
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One HardSwish."""
@@ -88,7 +98,8 @@ class HardSigmoidFromClip(PatternRule):
         source, alpha, beta, inner = found
         summary = f"{text(node.outputs[0])} = HardSigmoid({text(source)})"
         bindings = {"source": source, "alpha": alpha, "beta": beta}
-        return Match((*inner, node), (node.outputs[0],), bindings, summary=summary)
+        nodes = (*inner, node)
+        return Match(nodes, (node.outputs[0],), bindings, "", summary, 0, constants_of(nodes))
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One HardSigmoid."""
@@ -111,9 +122,10 @@ class SplitHardSigmoid(PatternRule):
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """Any HardSigmoid."""
-        return Match(
-            (node,), (node.outputs[0],), summary=f"{text(node.outputs[0])} becomes Mul, Add and Clip"
-        )
+        element = element_bytes(node.outputs[0])
+        summary = f"{text(node.outputs[0])} becomes Mul, Add and Clip"
+        size = (4 if context.opset >= 11 else 2) * element
+        return Match((node,), (node.outputs[0],), summary=summary, new_bytes=size)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """Mul, Add, Clip."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 import numpy as np
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder, attributes_of
-from explorer.rewrite.context import Context, array, dim, nbytes, operand, sole_reader, text
+from explorer.rewrite.context import Context, array, dim, dims, nbytes, operand, sole_reader, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
 from explorer.rewrite.rules.conv_parts import (
     bias_array,
@@ -50,8 +51,7 @@ class MergeParallelConvs(Rule):
             for members in groups(fitting):
                 outputs = tuple(conv.outputs[0] for conv in members)
                 summary = f"{len(members)} convolutions of {text(node.inputs[0])} become one"
-                size = sum(nbytes(value) for conv in members for value in conv.inputs[1:])
-                yield Match(members, outputs, summary=summary, new_bytes=size)
+                yield Match(members, outputs, {}, "", summary, _merged_bytes(members), _constants(members))
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One wide convolution and a Split over its channels."""
@@ -96,7 +96,8 @@ class SplitMergedConv(PatternRule):
         summary = f"{text(conv.outputs[0])} is computed in {len(node.outputs)} parts"
         bindings = {"conv": conv, "sizes": sizes}
         size = sum(nbytes(value) for value in conv.inputs[1:])
-        return Match((conv, node), tuple(node.outputs), bindings, summary=summary, new_bytes=size)
+        drops = (*conv.inputs[1:], *node.inputs[1:])
+        return Match((conv, node), tuple(node.outputs), bindings, "", summary, size, drops)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One Conv per slice of the weight."""
@@ -111,6 +112,20 @@ class SplitMergedConv(PatternRule):
                 inputs.append(build.constant(part, "bias_part"))
             results.append(build.op("Conv", inputs, attributes_of(conv), like=output))
         return results
+
+
+def _constants(convs: Sequence[ir.Node]) -> tuple[ir.Value | None, ...]:
+    return tuple(value for conv in convs for value in conv.inputs[1:])
+
+
+def _merged_bytes(convs: Sequence[ir.Node]) -> int:
+    """Weights, a bias for every channel if any convolution has one, and the sizes of the Split."""
+    weights = [conv.inputs[1] for conv in convs]
+    size = sum(nbytes(weight) for weight in weights) + 8 * len(convs)
+    if any(operand(conv, 2) is not None for conv in convs):
+        found = [dims(weight) for weight in weights]
+        size += sum(nbytes(w) // (prod(d[1:]) or 1) for w, d in zip(weights, found, strict=True) if d)
+    return size
 
 
 def _problem(conv: ir.Node, first: ir.Node) -> str | None:

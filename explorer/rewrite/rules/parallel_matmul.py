@@ -39,8 +39,12 @@ class _Branch:
         return (self.add or self.matmul).outputs[0]
 
     @property
+    def constants(self) -> tuple[ir.Value | None, ...]:
+        return (self.matmul.inputs[1], self.bias)
+
+    @property
     def new_bytes(self) -> int:
-        return nbytes(self.matmul.inputs[1]) + nbytes(self.bias)
+        return sum(nbytes(value) for value in self.constants)
 
     @property
     def nodes(self) -> tuple[ir.Node, ...]:
@@ -79,8 +83,9 @@ class MergeParallelMatMuls(Rule):
             nodes = tuple(n for branch in branches for n in branch.nodes)
             outputs = tuple(branch.output for branch in branches)
             summary = f"{len(members)} products of {text(node.inputs[0])} become one"
-            size = sum(branch.new_bytes for branch in branches)
-            yield Match(nodes, outputs, {"branches": branches}, summary=summary, new_bytes=size)
+            size = sum(branch.new_bytes for branch in branches) + 8 * len(branches)
+            drops = tuple(value for branch in branches for value in branch.constants)
+            yield Match(nodes, outputs, {"branches": branches}, "", summary, size, drops)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One wide product, one Add, and a Split over the last axis."""
@@ -123,8 +128,8 @@ class SplitMergedMatMul(PatternRule):
         refuse_unless(sizes, "the sizes of the Split are not constant", branch.matmul)
         summary = f"{text(branch.output)} is computed in {len(node.outputs)} parts"
         bindings = {"branch": branch, "sizes": sizes}
-        nodes, size = (*branch.nodes, node), branch.new_bytes
-        return Match(nodes, tuple(node.outputs), bindings, summary=summary, new_bytes=size)
+        nodes, drops = (*branch.nodes, node), (*branch.constants, *node.inputs[1:])
+        return Match(nodes, tuple(node.outputs), bindings, "", summary, branch.new_bytes, drops)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One product (and Add) per slice of the columns."""
