@@ -2,12 +2,14 @@
 
 from explorer.rewrite.candidate import Candidate, Enumeration, Rejection, place_of
 from explorer.rewrite.engine import apply, find_candidates
+from explorer.rewrite.equivalence import EquivalenceReport, check_equivalence
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule
 from explorer.rewrite.ruleset import RuleSet, all_rules, default_rules
 
 __all__ = [
     "Candidate",
     "Enumeration",
+    "EquivalenceReport",
     "Match",
     "NumericClass",
     "PatternRule",
@@ -17,6 +19,7 @@ __all__ = [
     "RuleSet",
     "all_rules",
     "apply",
+    "check_equivalence",
     "default_rules",
     "find_candidates",
     "place_of",

@@ -40,10 +40,10 @@ class HardSwishFromParts(PatternRule):
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """The last Mul or Div of any form, operands in any order."""
-        nodes = _hardswish_nodes(node)
-        if nodes is None:
+        found = _hardswish_nodes(node)
+        if found is None:
             return None
-        source, inner = nodes
+        source, inner = found
         refuse_unless(node.outputs[0].dtype is not None, f"the type of {text(node.outputs[0])} is unknown")
         summary = f"{text(node.outputs[0])} = HardSwish({text(source)})"
         nodes = (*inner, node)
