@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.harness import Lab, VoilaPage
+from tests.ui.harness import Lab, VoilaPage, write_notebook
 
 pytestmark = pytest.mark.browser
 
@@ -62,9 +62,11 @@ def test_widgets_answer_clicks_in_voila(voila: VoilaPage) -> None:
 
 
 def test_kernels_do_not_outlive_their_test(lab: Lab) -> None:
-    lab.open_notebook(["x = 1"])
+    kernels = f"{lab.server.url}/api/kernels"
+    assert lab.page.request.post(kernels, data={"name": "python3"}).ok
+    assert len(lab.page.request.get(kernels).json()) == 1
     lab.server.shut_down_kernels()
-    assert lab.page.request.get(f"{lab.server.url}/api/kernels").json() == []
+    assert lab.page.request.get(kernels).json() == []
 
 
 def test_a_failing_cell_fails_the_run(lab: Lab) -> None:
@@ -82,7 +84,7 @@ def test_a_restarted_kernel_has_forgotten_its_variables(lab: Lab) -> None:
 
 
 def test_a_request_to_the_outside_is_stopped_and_reported(lab: Lab) -> None:
-    lab.open_notebook(["1"])
+    lab.page.goto("about:blank")
     lab.page.evaluate("() => fetch('https://example.invalid/x').catch(() => null)")
     assert lab.refused == ["https://example.invalid/x"]
     with pytest.raises(AssertionError, match=r"example\.invalid"):
@@ -92,7 +94,7 @@ def test_a_request_to_the_outside_is_stopped_and_reported(lab: Lab) -> None:
 
 
 def test_an_error_in_the_console_is_reported(lab: Lab) -> None:
-    lab.open_notebook(["1"])
+    lab.page.goto("about:blank")
     lab.page.evaluate("() => console.error('the widget broke')")
     with pytest.raises(AssertionError, match="the widget broke"):
         lab.check()
@@ -100,8 +102,6 @@ def test_an_error_in_the_console_is_reported(lab: Lab) -> None:
 
 
 def test_a_notebook_file_is_copied_not_opened_in_place(lab: Lab, tmp_path: Path) -> None:
-    from tests.ui.harness import write_notebook
-
     original = write_notebook(tmp_path / "original.ipynb", ["21 * 2"])
     before = original.read_bytes()
     lab.open_notebook(original)
