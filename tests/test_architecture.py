@@ -16,16 +16,17 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 MAX_FILE_LINES = 450
 MAX_FUNCTION_LINES = 60
 
-_VALUES = {"errors", "graph", "rewrite", "runtime", "cost", "search", "fusion", "explain"}
+_VALUES = {"errors", "records", "graph", "rewrite", "runtime", "cost", "search", "fusion", "explain"}
 # What each package of explorer may import of the others.
 INSIDE: dict[str, set[str]] = {
     "errors": set(),
+    "records": {"errors"},
     "graph": {"errors"},
     "rewrite": {"errors", "graph"},
-    "runtime": {"errors", "graph"},
-    "cost": {"errors", "graph", "rewrite", "runtime"},
-    "search": {"errors", "graph", "rewrite", "cost"},
-    "fusion": {"errors", "graph"},
+    "runtime": {"errors", "records", "graph"},
+    "cost": {"errors", "records", "graph", "rewrite", "runtime"},
+    "search": {"errors", "records", "graph", "rewrite", "cost"},
+    "fusion": {"errors", "records", "graph"},
     "explain": {"errors", "graph", "fusion"},
     "session": _VALUES,
     "ui": {*_VALUES, "session"},

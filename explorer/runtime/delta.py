@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from explorer.errors import InputError
-from explorer.runtime.records import Record
+from explorer.records import Record
 
 
 class Verdict(StrEnum):

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from explorer.runtime.records import Record
+from explorer.records import Record
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from explorer.errors import InputError
 from explorer.runtime.delta import Delta, Verdict
 from explorer.runtime.environment import Environment
 from explorer.runtime.protocol import Protocol
-from explorer.runtime.records import Record
+from explorer.records import Record
 from explorer.runtime.samples import (
     BASE,
     CONTROL,

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from explorer.errors import InputError
-from explorer.runtime.records import Record
+from explorer.records import Record
 
 _VALIDATED_ROUNDS = 10
 _SECOND_NS = 1_000_000_000

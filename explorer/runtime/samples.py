@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from explorer.errors import InputError
-from explorer.runtime.records import Record
+from explorer.records import Record
 
 BASE, OTHER, CONTROL = "a", "b", "control"
 

@@ -65,6 +65,7 @@ def sample_rounds(
     Returns:
         One mapping per round from session name to its samples. Every opened session has been closed.
     """
+    gc.collect()
     start, rounds = clocks.wall(), []
     for index in range(protocol.rounds):
         progress(Progress(index, protocol.rounds, f"round {index + 1} of {protocol.rounds}"))
@@ -157,7 +158,6 @@ def _sample(runner: Runner, runs: int, timer: Timer) -> int:
 
 @contextmanager
 def _collector_off() -> Iterator[None]:
-    gc.collect()
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -27,6 +27,13 @@ _CONFIG = {
     "session.intra_op.allow_spinning": "0",
     "session.inter_op.allow_spinning": "0",
 }
+_KINDS = {  # numpy's kinds of types that a session accepts for an input
+    **{f"tensor({t})": "f" for t in ("float", "double", "float16")},
+    **{f"tensor(int{bits})": "i" for bits in (8, 16, 32, 64)},
+    **{f"tensor(uint{bits})": "u" for bits in (8, 16, 32, 64)},
+    "tensor(bool)": "b",
+    "tensor(string)": "OSU",
+}
 _EXTERNAL_BYTES = "1024"
 
 
@@ -119,7 +126,7 @@ class OrtSession:
         self._session: ort.InferenceSession | None = session
         self._path = path
         self._target = target
-        self._inputs = tuple(i.name for i in session.get_inputs())
+        self._inputs = {i.name: i.type for i in session.get_inputs()}
         self._optional = tuple(i.name for i in session.get_overridable_initializers())
         self.output_names = tuple(str(o.name) for o in session.get_outputs())
 
@@ -133,8 +140,9 @@ class OrtSession:
                 f"'{model_label(self._path)}' needs a value for its input '{missing[0]}'; "
                 f"given: {', '.join(sorted(feeds)) or 'nothing'}."
             )
-        names = self._inputs + self._optional
+        names = (*self._inputs, *self._optional)
         used = as_feeds({name: feeds[name] for name in names if name in feeds})
+        self._check_types(used)
         run, expected, outputs = self._session.run, ort_exceptions(), list(self.output_names)
 
         def call() -> Sequence[Any]:
@@ -144,6 +152,16 @@ class OrtSession:
                 raise failure(error, self._path, self._target, running=True) from error
 
         return call
+
+    def _check_types(self, feeds: Feeds) -> None:
+        """Name the input of a wrong type, which ONNX Runtime's message does not."""
+        for name, array in feeds.items():
+            expected = self._inputs.get(name, "")
+            if array.dtype.kind not in _KINDS.get(expected, array.dtype.kind):
+                raise RuntimeFailure(
+                    f"'{model_label(self._path)}' expects {expected} for its input '{name}', "
+                    f"not {array.dtype}."
+                )
 
     def close(self) -> None:
         """Free the session. Calls bound to it must be dropped too."""

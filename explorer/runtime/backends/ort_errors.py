@@ -65,7 +65,7 @@ def failure(
         verb, advice = "optimise", " The model may be valid: try level=disable."
     return RuntimeFailure(
         f"ONNX Runtime could not {verb} '{model_label(path)}' at level={target.level}: "
-        f"{shorten(text)}{advice}"
+        f"{shorten(text).rstrip('. ')}.{advice}"
     )
 
 
