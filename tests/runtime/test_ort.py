@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import gc
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from explorer.errors import RuntimeFailure
+from explorer.runtime import Target
+from explorer.runtime.backend import backend_for, model_label, stored_name
+from explorer.runtime.backends.ort_errors import shorten
+from tests.runtime.models import CHAIN, CHAIN_WITH_IDENTITY, TWO_INPUTS, write
+
+CASES = Path(__file__).resolve().parents[1] / "cases"
+ORT = backend_for("ort")
+ALL = Target.parse("ort:level=all")
+DISABLE = Target.parse("ort:level=disable")
+
+
+def run(path, target, feeds):
+    session = ORT.open(path, target)
+    try:
+        return dict(zip(session.output_names, session.bind(feeds)(), strict=True))
+    finally:
+        session.close()
+
+
+def open_sessions():
+    import onnxruntime
+
+    gc.collect()
+    return sum(isinstance(o, onnxruntime.InferenceSession) for o in gc.get_objects())
+
+
+@pytest.mark.parametrize("level", ["disable", "basic", "extended", "all"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_level_computes_the_same(tmp_path, level, threads):
+    path = write(TWO_INPUTS, tmp_path / "sum.onnx")
+    feeds = {n: np.full((2, 3), v, np.float32) for n, v in {"left": 2, "right": 5}.items()}
+    outputs = run(path, Target.parse(f"ort:level={level},threads={threads}"), feeds)
+    assert list(outputs) == ["total", "product"]
+    np.testing.assert_array_equal(outputs["total"], np.full((2, 3), 7, np.float32))
+    np.testing.assert_array_equal(outputs["product"], np.full((2, 3), 10, np.float32))
+
+
+def test_surplus_inputs_are_ignored_and_missing_ones_named(tmp_path):
+    path = write(TWO_INPUTS, tmp_path / "sum.onnx")
+    x = np.ones((2, 3), np.float32)
+    assert run(path, ALL, {"left": x, "right": x, "extra": x})["total"][0, 0] == 2
+    with pytest.raises(RuntimeFailure, match=r"'sum.onnx' needs a value for its input 'right'"):
+        run(path, ALL, {"left": x})
+
+
+def test_inputs_of_the_wrong_type_or_shape_are_explained(tmp_path):
+    path = write(TWO_INPUTS, tmp_path / "sum.onnx")
+    x = np.ones((2, 3), np.float32)
+    with pytest.raises(
+        RuntimeFailure, match=r"'sum.onnx' expects tensor\(float\) for its input 'left', not int64"
+    ):
+        run(path, ALL, {"left": x.astype(np.int64), "right": x})
+    with pytest.raises(RuntimeFailure, match=r"could not run 'sum.onnx' at level=all.*expected: .*"):
+        run(path, ALL, {"left": x.astype(np.float64), "right": x})
+    with pytest.raises(RuntimeFailure, match=r"could not run 'sum.onnx' at level=all.*left"):
+        run(path, ALL, {"left": x[:1], "right": x})
+
+
+def test_arrays_that_are_not_contiguous_are_accepted(tmp_path):
+    path = write(TWO_INPUTS, tmp_path / "sum.onnx")
+    x = np.arange(6, dtype=np.float32).reshape(3, 2).T
+    np.testing.assert_array_equal(run(path, ALL, {"left": x, "right": x})["total"], 2 * x)
+
+
+def recorded(name):
+    """Inputs and outputs recorded for a case."""
+    with np.load(CASES / f"{name}.npz") as data:
+        arrays = {key: data[key] for key in data.files}
+    return (
+        {k.removeprefix("in|"): v for k, v in arrays.items() if k.startswith("in|")},
+        {k.removeprefix("out|"): v for k, v in arrays.items() if k.startswith("out|")},
+    )
+
+
+RUNNABLE = [
+    case["name"]
+    for case in json.loads((CASES / "cases.json").read_text(encoding="utf-8"))
+    if case["feeds"].get("default", {}).get("disable") == "ok"
+]
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_difficult_models_give_their_recorded_outputs_without_optimisation(name):
+    feeds, expected = recorded(name)
+    outputs = run(CASES / f"{name}.onnx", DISABLE, feeds)
+    assert list(outputs) == list(expected)
+    for output, value in expected.items():
+        if value.dtype.kind == "U":
+            assert outputs[output].tolist() == value.tolist()
+        else:
+            np.testing.assert_allclose(outputs[output], value, rtol=1e-4, atol=1e-4)
+
+
+def test_strings_may_be_objects():
+    feeds, expected = recorded("string_tensors")
+    feeds = {"words": feeds["words"].astype(object)}
+    outputs = run(CASES / "string_tensors.onnx", ALL, feeds)
+    assert outputs["echo"].dtype == object
+    assert outputs["echo"].tolist() == expected["echo"].tolist()
+
+
+@pytest.mark.parametrize("target", [ALL, DISABLE])
+def test_an_unknown_operator_is_named_with_its_node(target):
+    with pytest.raises(RuntimeFailure) as caught:
+        ORT.open(CASES / "unknown_custom_op.onnx", target)
+    message = str(caught.value)
+    node = next(n for n in onnx.load(CASES / "unknown_custom_op.onnx").graph.node if n.op_type == "FancyGate")
+    assert "vendor.ops::FancyGate" in message
+    assert f"'{node.name}'" in message
+    assert "'unknown_custom_op.onnx'" in message
+    assert "custom operator libraries are never loaded" in message
+
+
+def test_an_optimiser_that_throws_is_named_with_a_way_out():
+    path = CASES / "relu_then_clip_negative_min_double.onnx"
+    with pytest.raises(RuntimeFailure) as caught:
+        ORT.open(path, ALL)
+    assert str(caught.value) == (
+        "ONNX Runtime could not optimise 'relu_then_clip_negative_min_double.onnx' at level=all: "
+        "Unexpected data type for Clip 'min' input of 11. The model may be valid: try level=disable."
+    )
+    ORT.open(path, DISABLE).close()
+
+
+def test_files_that_are_no_models_are_explained(tmp_path):
+    with pytest.raises(RuntimeFailure, match=r"could not load 'none.onnx'.*File doesn't exist"):
+        ORT.open(tmp_path / "none.onnx", ALL)
+    (tmp_path / "junk.onnx").write_bytes(b"\xff" * 100)
+    with pytest.raises(RuntimeFailure, match=r"'junk.onnx' at level=all: .*[Pp]rotobuf"):
+        ORT.open(tmp_path / "junk.onnx", ALL)
+
+
+def test_long_messages_keep_their_useful_part():
+    text = (
+        "[ONNXRuntimeError] : 1 : FAIL : Load model from /tmp/x.onnx failed:"
+        "/onnxruntime_src/onnxruntime/core/graph/model.cc:180 onnxruntime::Model::Model(int&&, "
+        "const onnxruntime::PathString&) Unsupported model IR version: 99, max supported 13"
+    )
+    assert shorten(text) == "Unsupported model IR version: 99, max supported 13"
+    assert len(shorten("x" * 1000)) == 300
+    assert shorten("plain words") == "plain words"
+
+
+def test_the_optimised_graph_shows_what_the_runtime_removed(tmp_path):
+    path = write(CHAIN_WITH_IDENTITY, tmp_path / "net.onnx")
+    counts = {}
+    for target in (ALL, DISABLE):
+        out = tmp_path / f"{target.level}.onnx"
+        ORT.save_optimized(path, target, out)
+        counts[target.level] = [node.op_type for node in onnx.load(out).graph.node]
+    assert "Identity" not in counts["all"]
+    assert counts["disable"] == ["Relu", "Identity", "Sigmoid", "Add"]
+
+
+def test_closing_frees_the_session(tmp_path):
+    path = write(CHAIN, tmp_path / "net.onnx")
+    before = open_sessions()
+    session = ORT.open(path, ALL)
+    call = session.bind({"x": np.ones((1, 8, 16, 16), np.float32)})
+    call()
+    assert open_sessions() == before + 1
+    del call
+    session.close()
+    assert open_sessions() == before
+    with pytest.raises(RuntimeFailure, match="closed"):
+        session.bind({})
+
+
+def test_disabled_optimisers_reach_the_session(tmp_path):
+    path = write(CHAIN_WITH_IDENTITY, tmp_path / "net.onnx")
+    out = tmp_path / "out.onnx"
+    ORT.save_optimized(path, Target.parse("ort:level=basic,disabled=EliminateIdentity"), out)
+    assert "Identity" in [node.op_type for node in onnx.load(out).graph.node]
+
+
+def test_settings_and_timer_are_stated():
+    settings = ORT.settings(Target.parse("ort:level=basic,threads=2,disabled=A+B"))
+    assert settings["graph_optimization_level"] == "ORT_ENABLE_BASIC"
+    assert settings["intra_op_num_threads"] == "2"
+    assert settings["disabled_optimizers"] == "A+B"
+    assert settings["session.intra_op.allow_spinning"] == "0"
+    assert ORT.timer_name(Target.parse("ort:threads=2")) == "perf_counter_ns"
+
+
+def test_stored_names_are_safe_and_read_back():
+    name = stored_name("../a b<é>", "0123456789abcdef" * 2)
+    assert name == "_a_b_.0123456789abcdef.onnx"
+    assert model_label(Path("/tmp") / stored_name("resnet18", "0123456789abcdef00")) == "resnet18"
+    assert model_label(Path("/tmp/resnet18.onnx")) == "resnet18.onnx"
