@@ -72,7 +72,7 @@ class TestMakeVenv:
         assert message.startswith("PYTHON=python3.9 is not a Python 3.11 or newer")
 
     def test_a_python_without_ensurepip_is_named(self, repository: Path, tools: Path) -> None:
-        body = f'case "$*" in *ensurepip*) exit 1 ;; esac\nexec {sys.executable} "$@"'
+        body = f'case "$*" in *ensurepip*) exit 1 ;; esac\nexec "{sys.executable}" "$@"'
         script(tools / "python3", body)
         code, message = self.make(repository, tools)
         assert code == 1
@@ -81,6 +81,6 @@ class TestMakeVenv:
 
     def test_an_old_python3_is_passed_over_for_a_newer_name(self, repository: Path, tools: Path) -> None:
         script(tools / "python3", "exit 1")
-        script(tools / "python3.12", f'exec {sys.executable} "$@"')
+        script(tools / "python3.12", f'exec "{sys.executable}" "$@"')
         assert self.make(repository, tools) == (0, "")
         assert (tools.parent / "venv" / "bin" / "python").exists()
