@@ -53,9 +53,11 @@ test-fast: $(STAMPS)/test ## Run the tests that need no browser and take no more
 	$(PYTEST) -m "not browser and not slow"
 
 lint: $(STAMPS)/lint ## Check style, formatting and types
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	@status=0; set -x; \
+	$(BIN)/ruff check . || status=1; \
+	$(BIN)/ruff format --check . || status=1; \
+	$(BIN)/mypy || status=1; \
+	exit $$status
 
 format: $(STAMPS)/lint ## Repair what ruff can repair
 	$(BIN)/ruff check --fix .
