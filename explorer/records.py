@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, TypeVar
 
 from explorer.errors import InputError
@@ -90,3 +92,25 @@ class Record:
         if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
             raise self._fail(key, "an object of texts")
         return dict(value)
+
+
+def read_json(path: str | Path, what: str) -> object:
+    """Parse a JSON file; raises InputError that names the file and what was expected."""
+    path = Path(path).expanduser()
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror}.") from error
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        raise InputError(f"'{path}' is not a {what}: it is not valid JSON.") from None
+
+
+def write_json(path: str | Path, data: object) -> Path:
+    """Write a JSON file, folders included; raises InputError that names the place if it cannot."""
+    path = Path(path).expanduser()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(data, indent=1) + "\n")
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
+    return path

@@ -1,7 +1,7 @@
 """Rewrite rules, the places where they apply, applying one, and checking that nothing changed."""
 
 from explorer.rewrite.candidate import Candidate, Enumeration, Rejection, place_of
-from explorer.rewrite.engine import apply, find_candidates
+from explorer.rewrite.engine import apply, apply_many, find_candidates
 from explorer.rewrite.equivalence import EquivalenceReport, check_equivalence
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule
 from explorer.rewrite.ruleset import RuleSet, all_rules, default_rules
@@ -19,6 +19,7 @@ __all__ = [
     "RuleSet",
     "all_rules",
     "apply",
+    "apply_many",
     "check_equivalence",
     "default_rules",
     "find_candidates",

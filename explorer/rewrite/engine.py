@@ -63,17 +63,40 @@ def apply(graph: Graph, candidate: Candidate, rules: RuleSet) -> Graph:
         CandidateError: the candidate belongs to another graph.
         RewriteError: the rewrite broke a promise; the given graph is untouched.
     """
-    if candidate.fingerprint != graph.fingerprint():
-        raise CandidateError(
-            f"Candidate '{candidate.id}' belongs to another version of '{graph.name}'; list the candidates again."
-        )
-    rule = rules[candidate.rule]
-    draft = graph.clone()
-    match = _match_again(rule, candidate, draft)
-    _rewrite(rule, match, draft)
-    draft.renumbered()
-    _check_promises(rule, graph, draft)
-    return draft
+    result, applied = apply_many(graph, [candidate], rules)
+    if not applied:
+        raise CandidateError(f"Candidate '{candidate.id}' no longer matches '{graph.name}'; list them again.")
+    return result
+
+
+def apply_many(
+    graph: Graph, candidates: Sequence[Candidate], rules: RuleSet
+) -> tuple[Graph, tuple[Candidate, ...]]:
+    """Apply candidates of one graph one after the other, on one copy, checked once at the end.
+
+    Returns:
+        The new graph and the candidates that were applied; those whose nodes an earlier one used up, or that
+        no longer match, are left out.
+
+    Raises:
+        CandidateError, RewriteError: as ``apply``.
+    """
+    draft, applied = graph.clone(), []
+    for candidate in candidates:
+        if candidate.fingerprint != graph.fingerprint():
+            raise CandidateError(
+                f"Candidate '{candidate.id}' belongs to another version of '{graph.name}'; "
+                "list the candidates again."
+            )
+        rule = rules[candidate.rule]
+        match = _match_again(rule, candidate, draft)
+        if match is not None:
+            _rewrite(rule, match, draft)
+            draft.renumbered()
+            applied.append(candidate)
+    if applied:
+        _check_promises(graph, draft, " + ".join(dict.fromkeys(c.rule for c in applied)))
+    return draft, tuple(applied)
 
 
 def _candidate(rule: Rule, anchor: ir.Node, match: Match, context: Context) -> Candidate:
@@ -105,16 +128,19 @@ def _rejection(rule: Rule, nodes: Sequence[ir.Node], reason: str) -> Rejection:
     return Rejection(rule.name, tuple(dict.fromkeys(node_id(n) for n in nodes)), reason)
 
 
-def _match_again(rule: Rule, candidate: Candidate, draft: Graph) -> Match:
+def _match_again(rule: Rule, candidate: Candidate, draft: Graph) -> Match | None:
+    anchor = draft.find_node(candidate.anchor)
+    if anchor is None:
+        return None
     context = Context(draft)
-    for answer in answers(rule, draft.node(candidate.anchor), context):
+    for answer in answers(rule, anchor, context):
         if (
             isinstance(answer, Match)
             and answer.variant == candidate.variant
             and _place(answer, context) == candidate.nodes
         ):
             return answer
-    raise CandidateError(f"Candidate '{candidate.id}' no longer matches '{draft.name}'; list them again.")
+    return None
 
 
 def _rewrite(rule: Rule, match: Match, draft: Graph) -> None:
@@ -144,14 +170,12 @@ def _last(home: ir.Graph, nodes: Sequence[ir.Node]) -> ir.Node:
     return next(node for node in reversed(home) if node in wanted)
 
 
-def _check_promises(rule: Rule, before: Graph, after: Graph) -> None:
+def _check_promises(before: Graph, after: Graph, rule: str) -> None:
     if _interface(before) != _interface(after):
-        raise RewriteError(
-            f"Rule '{rule.name}' would change the model's inputs or outputs; please report this."
-        )
+        raise RewriteError(f"Rule '{rule}' would change the model's inputs or outputs; please report this.")
     problem = check(after.model)
     if problem and not check(before.model):
-        raise RewriteError(f"Rule '{rule.name}' was not applied: the ONNX checker says: {problem}.")
+        raise RewriteError(f"Rule '{rule}' was not applied: the ONNX checker says: {problem}.")
 
 
 def _interface(graph: Graph) -> list[tuple[str | None, ir.DataType | None, int | None]]:

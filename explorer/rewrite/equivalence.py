@@ -82,7 +82,11 @@ class _Worst:
 
 
 def check_equivalence(
-    original: Graph, candidate: Graph, run: Run, numeric_class: NumericClass = NumericClass.REASSOCIATED
+    original: Graph,
+    candidate: Graph,
+    run: Run,
+    numeric_class: NumericClass = NumericClass.REASSOCIATED,
+    dims: Mapping[str, int] | None = None,
 ) -> EquivalenceReport:
     """Compare two graphs with the same interface.
 
@@ -91,11 +95,12 @@ def check_equivalence(
         candidate: the graph in question.
         run: computes outputs by name for each set of inputs; ``Measurer.run`` does.
         numeric_class: the loosest class among the rewrites between the two; sets the tolerance.
+        dims: sizes of named dynamic dims.
 
     Raises:
         RuntimeFailure: the original itself does not run on any of the inputs.
     """
-    sets, expected = _reference(original, run)
+    sets, expected = _reference(original, run, dims)
     tolerance = tolerance_for(original, numeric_class, expected)
     worst = _Worst()
     try:
@@ -128,9 +133,11 @@ def tolerance_for(graph: Graph, numeric_class: NumericClass, outputs: Sequence[O
     return tolerance
 
 
-def _reference(original: Graph, run: Run) -> tuple[list[FeedSet], list[Outputs]]:
+def _reference(
+    original: Graph, run: Run, dims: Mapping[str, int] | None
+) -> tuple[list[FeedSet], list[Outputs]]:
     """The input sets on which the original runs, and its outputs; one call if all of them do."""
-    sets = list(check_feeds(original))
+    sets = list(check_feeds(original, dims=dims))
     try:
         return sets, list(run(original, [item.feeds for item in sets]))
     except RuntimeFailure as failure:

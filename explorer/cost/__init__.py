@@ -1,0 +1,7 @@
+"""Cost models: which of two graphs is faster on a target, and how sure that is."""
+
+from explorer.cost.measured import MeasuredCost
+from explorer.cost.protocol import CostModel
+from explorer.runtime import Delta, Source, Verdict
+
+__all__ = ["CostModel", "Delta", "MeasuredCost", "Source", "Verdict"]

@@ -1,0 +1,78 @@
+"""Moves of a search: candidates of one rule, taken together or one by one.
+
+Single rewrites often change the time by less than can be measured (twenty BatchNormalization folds gain 4 to
+9 % together and 0.3 % each). So a search first tries all sites of a rule at once and divides the set only if
+that does not pay (group testing).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from explorer.graph import Graph
+from explorer.rewrite import Candidate, RuleSet, apply_many, find_candidates
+
+
+@dataclass(frozen=True)
+class Move:
+    """Sites of one rule to be rewritten together, by place."""
+
+    rule: str
+    places: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """Such as "fold-batchnorm-into-conv at 20 places"."""
+        count = len(self.places)
+        return f"{self.rule} at {count} places" if count > 1 else self.places[0]
+
+    def halves(self) -> tuple[Move, ...]:
+        """The two halves of the set, in graph order; () for a single site."""
+        middle = len(self.places) // 2
+        if not middle:
+            return ()
+        return (Move(self.rule, self.places[:middle]), Move(self.rule, self.places[middle:]))
+
+
+@dataclass(frozen=True)
+class AppliedMove:
+    """The graph after a move, and the candidates that were applied, in order."""
+
+    move: Move
+    graph: Graph
+    candidates: tuple[Candidate, ...]
+
+
+def group_moves(candidates: Iterable[Candidate]) -> list[Move]:
+    """One move per rule (and variant): its sites that do not overlap, in graph order."""
+    groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        groups[candidate.rule, candidate.variant].append(candidate)
+    return [Move(rule, tuple(c.place for c in _disjoint(members))) for (rule, _), members in groups.items()]
+
+
+def apply_move(graph: Graph, move: Move, rules: RuleSet) -> AppliedMove | None:
+    """Apply the sites of a move; those that no longer exist or that another one used up are left out.
+
+    Returns:
+        None if no site is left.
+
+    Raises:
+        RewriteError: the rewritten graph broke a promise.
+    """
+    offered = {c.place: c for c in find_candidates(graph, rules.only([move.rule])).candidates}
+    wanted = [offered[place] for place in move.places if place in offered]
+    result, applied = apply_many(graph, wanted, rules)
+    return AppliedMove(move, result, applied) if applied else None
+
+
+def _disjoint(candidates: Iterable[Candidate]) -> list[Candidate]:
+    used: set[str] = set()
+    chosen = []
+    for candidate in candidates:
+        if used.isdisjoint(candidate.nodes):
+            used.update(candidate.nodes)
+            chosen.append(candidate)
+    return chosen

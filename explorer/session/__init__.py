@@ -1,0 +1,19 @@
+"""Everything the app can do, without a screen."""
+
+from explorer.session.jobs import Job, JobState
+from explorer.session.optimise import Confirmed, OptimiseEvent
+from explorer.session.session import ExportResult, Session
+from explorer.session.snapshot import CandidateRow, CurvePoint, HistoryRow, Snapshot
+
+__all__ = [
+    "CandidateRow",
+    "Confirmed",
+    "CurvePoint",
+    "ExportResult",
+    "HistoryRow",
+    "Job",
+    "JobState",
+    "OptimiseEvent",
+    "Session",
+    "Snapshot",
+]

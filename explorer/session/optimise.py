@@ -1,0 +1,94 @@
+"""A search on a session: what it takes is in the history at once; what does not pay in the end is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from explorer.cost import MeasuredCost
+from explorer.runtime import Measurement, Mode, Verdict
+from explorer.search import Answer, Event, Greedy, Step, Taken
+from explorer.session.history import Entry
+
+if TYPE_CHECKING:
+    from explorer.runtime.executor import CancelToken
+    from explorer.runtime.progress import OnProgress
+    from explorer.session.session import Session
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """The final measurement against the graph the search started from, by the validated protocol.
+
+    Attributes:
+        measurement: original against result; of the unchanged graph against itself if nothing was taken.
+        is_kept: whether the rewrites stay; False if they are not measurably faster, and were undone.
+        sentence: the outcome in words.
+    """
+
+    measurement: Measurement
+    is_kept: bool
+    sentence: str
+
+
+OptimiseEvent = Event | Confirmed
+
+
+def optimise(
+    session: Session,
+    *,
+    budget: int,
+    confirm: bool,
+    progress: OnProgress,
+    cancel: CancelToken | None,
+) -> Generator[OptimiseEvent, Answer | None, None]:
+    """Greedy search from the session's current graph with screening measurements as cost.
+
+    Args:
+        session: where to start and where accepted moves go.
+        budget: comparisons the search may make; the final confirmation is not counted.
+        confirm: measure the result by the validated protocol, and undo everything if it does not pay.
+        progress: progress of each measurement.
+        cancel: stops the search; what was taken so far stays.
+    """
+    start, position = session.graph, session.history.position
+    cost = MeasuredCost(session.measurer, session.target, session.feeds(), Mode.SCREENING, progress, cancel)
+    greedy = Greedy(start, session.rules, cost, session.check, budget, session.rejected)
+    yield from _extend_history(session, greedy)
+    if confirm:
+        measurement = cost.measure(start, session.graph, Mode.VALIDATED)
+        yield _conclude(session, measurement, position)
+
+
+def _extend_history(session: Session, greedy: Greedy) -> Generator[Event, Answer | None, None]:
+    events, answer = greedy.events(), None
+    while True:
+        try:
+            event = events.send(answer)
+        except StopIteration:
+            return
+        if isinstance(event, Taken):
+            session.extend(entry_of(event, greedy))
+        answer = yield event
+
+
+def entry_of(taken: Taken, greedy: Greedy) -> Entry:
+    """The history entry of a move: its sites were measured together."""
+    batch = len(taken.candidates)
+    steps = tuple(Step.of(candidate, taken.delta, batch) for candidate in taken.candidates)
+    numeric_class = greedy.rules[taken.move.rule].numeric_class
+    return Entry(taken.graph, steps, taken.move.label, taken.report, numeric_class)
+
+
+def _conclude(session: Session, measurement: Measurement, position: int) -> Confirmed:
+    taken = session.history.position - position
+    verdict = measurement.delta.verdict
+    if not taken:
+        return Confirmed(measurement, is_kept=False, sentence="No rewrite pays here; the model is unchanged.")
+    if verdict is Verdict.FASTER:
+        change = f"{-measurement.delta.percent:.1f} %"
+        return Confirmed(measurement, is_kept=True, sentence=f"{change} less time, confirmed.")
+    session.undo(taken)
+    sentence = f"The result is {verdict.text} against the original, so the rewrites were taken back."
+    return Confirmed(measurement, is_kept=False, sentence=sentence)

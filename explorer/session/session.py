@@ -1,0 +1,418 @@
+"""``Session``: one model, one target, and everything a person can do with them.
+
+Tests, notebooks, the command line and the widgets call the same methods. Commands run in the calling thread;
+``start`` runs any of them in the background. State changes under a lock and is handed out as a ``Snapshot``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, TypeVar
+
+import numpy as np
+
+from explorer.errors import CandidateError, VerificationError
+from explorer.graph import Graph, GraphDiff, diff, load, make_feeds, save
+from explorer.rewrite import (
+    Candidate,
+    Enumeration,
+    EquivalenceReport,
+    NumericClass,
+    RuleSet,
+    all_rules,
+    apply,
+    check_equivalence,
+    default_rules,
+    find_candidates,
+)
+from explorer.runtime import Delta, Latency, Measurement, Measurer, Mode, Target
+from explorer.runtime.executor import CancelToken
+from explorer.runtime.progress import OnProgress, Progress, ignore_progress
+from explorer.search import Step, Trajectory
+from explorer.session.history import Entry, History
+from explorer.session.jobs import Job, Runner
+from explorer.session.optimise import OptimiseEvent, optimise
+from explorer.session.reference import Reference
+from explorer.session.snapshot import Snapshot
+from explorer.session.view import take_snapshot
+
+T = TypeVar("T")
+Listener = Callable[[], None]
+DEFAULT_TARGET = "ort:level=all,threads=1"
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """A written model, how it was checked, and how its time compares if that was measured."""
+
+    path: Path
+    report: EquivalenceReport
+    total: Delta | None
+
+
+class Session:
+    """Open a model and work on it.
+
+    Args:
+        model: path, bytes, sample name or a Graph.
+        target: where its time counts.
+        fill_weights: seed for structures without weights.
+        dims: sizes of named dynamic dims, for measuring and checking.
+        opt_in: also offer rules of class D (domain-restricted) and A (approximate).
+        measurer: measures and runs graphs; one with a worker process of its own by default.
+
+    Raises:
+        ModelError: the model cannot be opened.
+        TargetError: the target is not understood.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | bytes | Graph,
+        *,
+        target: str | Target = DEFAULT_TARGET,
+        fill_weights: int | None = None,
+        dims: Mapping[str, int] | None = None,
+        opt_in: bool = False,
+        name: str | None = None,
+        measurer: Measurer | None = None,
+    ) -> None:
+        self._target = Target.parse(target)
+        graph = model if isinstance(model, Graph) else load(model, fill_weights=fill_weights, name=name)
+        self.origin = str(model) if isinstance(model, str | Path) else ""
+        self.fill_weights = fill_weights
+        self.dims = dict(dims or {})
+        self.measurer = measurer or Measurer()
+        self._owns_measurer = measurer is None
+        self._lock = threading.RLock()
+        self._history = History.of(graph)
+        self._opt_in = opt_in
+        self._rejected: set[str] = set()
+        self._measured: dict[tuple[str, str, str], Measurement] = {}
+        self._totals: dict[tuple[str, str], Measurement] = {}
+        self._enumerations: dict[tuple[str, bool], Enumeration] = {}
+        self._listeners: list[Listener] = []
+        self._number = 0
+        self._reference = Reference(graph, self.measurer)
+        self.runner = Runner(self._tell)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        """Model, target and number of accepted rewrites."""
+        return f"Session({self.original.name!r}, {self._target}, {len(self.steps)} accepted)"
+
+    def close(self) -> None:
+        """Stop what runs and end the worker; safe to call twice."""
+        self._listeners.clear()
+        self.runner.close()
+        if self._owns_measurer:
+            self.measurer.close()
+
+    # What is there
+
+    @property
+    def original(self) -> Graph:
+        """The graph as it was opened."""
+        return self._history.original
+
+    @property
+    def graph(self) -> Graph:
+        """The graph as it is now."""
+        return self._history.current
+
+    @property
+    def history(self) -> History:
+        """Accepted and undone rewrites."""
+        return self._history
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Accepted rewrites, in order."""
+        return self._history.steps()
+
+    @property
+    def target(self) -> Target:
+        """Where time counts."""
+        return self._target
+
+    @target.setter
+    def target(self, spec: str | Target) -> None:
+        with self._changing():
+            self._target = Target.parse(spec)
+
+    @property
+    def rules(self) -> RuleSet:
+        """The rules on offer."""
+        return all_rules() if self._opt_in else default_rules()
+
+    @property
+    def opt_in(self) -> bool:
+        """Whether rules of class D and A are offered."""
+        return self._opt_in
+
+    @opt_in.setter
+    def opt_in(self, value: bool) -> None:
+        with self._changing():
+            self._opt_in = value
+
+    @property
+    def rejected(self) -> frozenset[str]:
+        """Places the user does not want rewritten."""
+        return frozenset(self._rejected)
+
+    def enumeration(self) -> Enumeration:
+        """Candidates and near misses of the current graph."""
+        with self._lock:
+            key = (self.graph.fingerprint(), self._opt_in)
+            if key not in self._enumerations:
+                self._enumerations[key] = find_candidates(self.graph, self.rules)
+            return self._enumerations[key]
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Every place where a rule on offer applies."""
+        return self.enumeration().candidates
+
+    def find(self, identifier: str) -> Candidate:
+        """A candidate of the current graph by id or place; raises CandidateError."""
+        return self.enumeration().find(identifier)
+
+    def preview(self, identifier: str) -> tuple[Graph, GraphDiff]:
+        """The graph after a candidate, and what differs from the current one."""
+        candidate = self.find(identifier)
+        result = apply(self.graph, candidate, self.rules)
+        return result, diff(self.graph, result)
+
+    def snapshot(self) -> Snapshot:
+        """A consistent view of everything a screen shows."""
+        with self._lock:
+            return take_snapshot(self, self._number)
+
+    def measured(self, place: str) -> Measurement | None:
+        """The measurement of a candidate of the current graph on the current target."""
+        return self._measured.get((self.graph.fingerprint(), place, str(self._target)))
+
+    def total(self) -> Measurement | None:
+        """The measurement of the current graph against the original, if it was made."""
+        return self._totals.get((self.graph.fingerprint(), str(self._target)))
+
+    # Measuring and checking
+
+    def feeds(self) -> dict[str, np.ndarray]:
+        """Seeded inputs of a realistic size, for measuring."""
+        return make_feeds(self.original, dims=self.dims)
+
+    def measure(
+        self,
+        identifier: str,
+        mode: str | Mode = Mode.VALIDATED,
+        progress: OnProgress = ignore_progress,
+        cancel: CancelToken | None = None,
+        *,
+        fresh: bool = False,
+    ) -> Measurement:
+        """Time a candidate's result against the current graph on the target."""
+        with self._lock:
+            candidate, base, target = self.find(identifier), self.graph, self._target
+        result = apply(base, candidate, self.rules)
+        measurement = self.measurer.measure(
+            base, result, self.feeds(), target, mode, progress, cancel, fresh=fresh
+        )
+        with self._changing():
+            self._measured[base.fingerprint(), candidate.place, str(target)] = measurement
+        return measurement
+
+    def measure_all(
+        self, identifiers: Sequence[str] | None = None, mode: str | Mode = Mode.SCREENING, *, job: Job[None]
+    ) -> None:
+        """Measure several candidates (all that are not rejected) one after the other, in a job."""
+        wanted = identifiers if identifiers is not None else [c.id for c in self._open_candidates()]
+        for number, identifier in enumerate(wanted):
+            job.report(Progress(number, len(wanted), f"measuring {number + 1} of {len(wanted)}"))
+            self.measure(identifier, mode, cancel=job.token)
+
+    def measure_total(
+        self,
+        mode: str | Mode = Mode.VALIDATED,
+        progress: OnProgress = ignore_progress,
+        cancel: CancelToken | None = None,
+    ) -> Measurement:
+        """Time the current graph against the original."""
+        with self._lock:
+            before, after, target = self.original, self.graph, self._target
+        measurement = self.measurer.measure(before, after, self.feeds(), target, mode, progress, cancel)
+        with self._changing():
+            self._totals[after.fingerprint(), str(target)] = measurement
+        return measurement
+
+    def latency(self, mode: str | Mode = Mode.SCREENING) -> Latency:
+        """Time of one run of the current graph."""
+        return self.measurer.latency(self.graph, self.feeds(), self._target, mode)
+
+    def check(self, graph: Graph | None = None, extra: NumericClass | None = None) -> EquivalenceReport:
+        """Compare a graph (the current one) numerically with the original.
+
+        Args:
+            graph: what to check.
+            extra: numeric class of a rewrite that is not in the history yet.
+        """
+        classes = [entry.numeric_class for entry in self._history.past]
+        loosest = max([*classes, extra or NumericClass.EXACT], key=_LOOSENESS.__getitem__)
+        return check_equivalence(self.original, graph or self.graph, self._reference.run, loosest, self.dims)
+
+    # Deciding
+
+    def accept(self, identifier: str) -> EquivalenceReport:
+        """Apply a candidate, if its result is numerically equal to the original.
+
+        Raises:
+            CandidateError: no such candidate in the current graph.
+            VerificationError: the result differs; nothing was changed.
+        """
+        with self._lock:
+            candidate, base = self.find(identifier), self.graph
+        result = apply(base, candidate, self.rules)
+        report = self.check(result, candidate.numeric_class)
+        if not report.passed:
+            raise VerificationError(f"'{candidate.place}' was not accepted: {report.sentence()}.")
+        known = self._measured.get((base.fingerprint(), candidate.place, str(self._target)))
+        step = Step.of(candidate, known.delta if known is not None else None)
+        entry = Entry(result, (step,), candidate.summary, report, candidate.numeric_class)
+        with self._changing():
+            if self.graph is not base:
+                raise CandidateError("The graph changed while the candidate was checked; choose again.")
+            self._history = self._history.push(entry)
+        return report
+
+    def extend(self, entry: Entry) -> None:
+        """Add an entry that a search found and checked."""
+        with self._changing():
+            self._history = self._history.push(entry)
+
+    def reject(self, identifier: str) -> None:
+        """Leave a place alone: searches and "measure all" skip it."""
+        with self._changing():
+            self._rejected.add(self.find(identifier).place)
+
+    def restore(self, identifier: str) -> None:
+        """Take a rejection back."""
+        with self._changing():
+            self._rejected.discard(self.find(identifier).place)
+
+    def undo(self, count: int = 1) -> None:
+        """Take back the last acceptances; harmless at the beginning."""
+        with self._changing():
+            self._history = self._history.moved(-count)
+
+    def redo(self, count: int = 1) -> None:
+        """Accept again what was undone; harmless at the end."""
+        with self._changing():
+            self._history = self._history.moved(count)
+
+    # Searching
+
+    def optimise(
+        self,
+        *,
+        budget: int = 30,
+        confirm: bool = True,
+        progress: OnProgress = ignore_progress,
+        cancel: CancelToken | None = None,
+    ) -> Iterator[OptimiseEvent]:
+        """Greedy search on measured cost, as events; each move taken is in the history at once.
+
+        See ``explorer.session.optimise.optimise``.
+        """
+        return optimise(self, budget=budget, confirm=confirm, progress=progress, cancel=cancel)
+
+    # Taking away
+
+    def export(self, path: str | Path) -> ExportResult:
+        """Write the current graph as ONNX, after checking it numerically against the original.
+
+        Raises:
+            VerificationError: it differs from the original; nothing was written.
+            ModelError: the place cannot be written.
+        """
+        report = self.check()
+        if not report.passed:
+            raise VerificationError(f"'{self.graph.name}' was not exported: {report.sentence()}.")
+        total = self.total()
+        return ExportResult(save(self.graph, path), report, None if total is None else total.delta)
+
+    def trajectory(self, **settings: str) -> Trajectory:
+        """The accepted rewrites as a replayable record."""
+        return Trajectory(
+            model=self.origin or self.original.name,
+            fill_weights=self.fill_weights,
+            start=self.original.fingerprint(),
+            end=self.graph.fingerprint(),
+            steps=self.steps,
+            settings={"target": str(self._target), **settings},
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write model reference, history, rejected places and measurements as JSON."""
+        from explorer.session.storage import write_session
+
+        return write_session(self, path)
+
+    @classmethod
+    def reopen(cls, path: str | Path, measurer: Measurer | None = None) -> Session:
+        """Open what ``save`` wrote; raises InputError if the model is no longer the same."""
+        from explorer.session.storage import read_session
+
+        return read_session(path, measurer)
+
+    # Background and listeners
+
+    def start(self, label: str, function: Callable[[Job[T]], T]) -> Job[T]:
+        """Run a command in the background, after those started before."""
+        return self.runner.start(label, function)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` (from any thread) after every change; returns how to stop that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def _tell(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Hold the lock, then number the new state and tell the listeners."""
+        with self._lock:
+            yield
+            self._number += 1
+        self._tell()
+
+    def _open_candidates(self) -> list[Candidate]:
+        return [c for c in self.candidates() if c.place not in self._rejected]
+
+    def memory(self) -> tuple[dict[tuple[str, str, str], Measurement], dict[tuple[str, str], Measurement]]:
+        """Measurements made so far: of candidates and of totals, by fingerprint, place and target."""
+        return dict(self._measured), dict(self._totals)
+
+    def recall(
+        self,
+        history: History,
+        rejected: set[str],
+        measured: dict[tuple[str, str, str], Measurement],
+        totals: dict[tuple[str, str], Measurement],
+    ) -> None:
+        """Restore what a saved session remembers."""
+        with self._changing():
+            self._history, self._rejected = history, set(rejected)
+            self._measured, self._totals = dict(measured), dict(totals)
+
+
+_LOOSENESS = {kind: rank for rank, kind in enumerate("ERDA")}

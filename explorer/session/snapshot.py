@@ -1,0 +1,100 @@
+"""All that a screen needs to know of a session, frozen and numbered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from explorer.graph import GraphSummary
+from explorer.rewrite import Candidate, NumericClass, Rejection
+from explorer.runtime import Delta
+
+
+@dataclass(frozen=True)
+class CandidateRow:
+    """One line of the candidate table."""
+
+    candidate: Candidate
+    title: str
+    family: str
+    predicted: Delta | None
+    measured: Delta | None
+    is_rejected: bool
+
+    @property
+    def id(self) -> str:
+        """The candidate's id."""
+        return self.candidate.id
+
+    @property
+    def numeric_class(self) -> NumericClass:
+        """What the rewrite does to the numbers."""
+        return self.candidate.numeric_class
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """One acceptance: rules and places, the measured delta, the numerical check."""
+
+    label: str
+    places: tuple[str, ...]
+    measured: Delta | None
+    check: str
+    is_undone: bool
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Time relative to the original after ``step`` acceptances; None where nothing was measured.
+
+    The ratio is the product of the steps' measured ratios, low and high those of their intervals: a
+    conservative band, not a measurement of the whole.
+    """
+
+    step: int
+    label: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A consistent view of a session.
+
+    Attributes:
+        number: grows with every change of state; results that belong to an older one are stale.
+        name: the model's name.
+        target: canonical target spec.
+        fingerprint: of the current graph.
+        summary: the current graph.
+        rows: its candidates.
+        rejections: near misses, with reasons.
+        history: accepted and undone rewrites, in order.
+        position: how many of them are in effect.
+        curve: time over steps.
+        total: measured delta of the current graph against the original, if it was measured.
+        is_opt_in: whether rules of class D and A are offered.
+    """
+
+    number: int
+    name: str
+    target: str
+    fingerprint: str
+    summary: GraphSummary
+    rows: tuple[CandidateRow, ...]
+    rejections: tuple[Rejection, ...]
+    history: tuple[HistoryRow, ...]
+    position: int
+    curve: tuple[CurvePoint, ...]
+    total: Delta | None
+    is_opt_in: bool
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is something to undo."""
+        return self.position > 0
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether there is something to redo."""
+        return self.position < len(self.history)

@@ -1,0 +1,141 @@
+"""Sessions as JSON files: a restarted kernel loses nothing that was accepted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from explorer.errors import InputError
+from explorer.graph import save
+from explorer.records import Record, read_json, write_json
+from explorer.rewrite import NumericClass, all_rules, apply_many, find_candidates
+from explorer.runtime import Measurement, Measurer
+from explorer.search import Step
+from explorer.session.history import Entry, History
+
+if TYPE_CHECKING:
+    from explorer.session.session import Session
+
+FORMAT = 1
+
+
+def write_session(session: Session, path: str | Path) -> Path:
+    """Write a session; a model that came as bytes is written beside it as ``<name>.onnx``."""
+    path = Path(path).expanduser()
+    measured, totals = session.memory()
+    data = {
+        "format": FORMAT,
+        "model": _model_reference(session, path),
+        "fill_weights": session.fill_weights,
+        "dims": session.dims,
+        "fingerprint": session.original.fingerprint(),
+        "target": str(session.target),
+        "opt_in": session.opt_in,
+        "position": session.history.position,
+        "entries": [_entry_json(entry) for entry in session.history.entries[1:]],
+        "rejected": sorted(session.rejected),
+        "measured": [
+            {"base": base, "place": place, "measurement": m.to_json()}
+            for (base, place, _), m in measured.items()
+        ],
+        "totals": [m.to_json() for m in totals.values()],
+    }
+    return write_json(path, data)
+
+
+def read_session(path: str | Path, measurer: Measurer | None) -> Session:
+    """Open a saved session.
+
+    Raises:
+        InputError: not a session file, or the model is missing or no longer the same.
+    """
+    from explorer.session.session import Session
+
+    record = Record(read_json(path, "saved session"), "saved session")
+    if record.integer("format") != FORMAT:
+        raise InputError(f"'{path}' has another format; this version reads sessions of format {FORMAT}.")
+    seed = record.optional("fill_weights")
+    session = Session(
+        _resolve(record.text("model"), Path(path)),
+        target=record.text("target"),
+        fill_weights=None if seed is None else record.integer("fill_weights"),
+        dims=_dims(record),
+        opt_in=bool(record.optional("opt_in")),
+        measurer=measurer,
+    )
+    try:
+        _recall(session, record, path)
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def _recall(session: Session, record: Record, path: str | Path) -> None:
+    expected = record.text("fingerprint")
+    if session.original.fingerprint() != expected:
+        raise InputError(
+            f"'{path}' was saved for another version of '{session.origin}' (fingerprint {expected[:8]}, found "
+            f"{session.original.fingerprint()[:8]}); put the original model back."
+        )
+    history = History.of(session.original)
+    for data in record.items("entries"):
+        history = history.push(_read_entry(data, history, path))
+    position = min(record.integer("position"), len(history.entries) - 1)
+    measured, totals = {}, {}
+    for data in record.items("measured"):
+        item = Record(data, "saved measurement")
+        measurement = Measurement.from_json(item.optional("measurement"))
+        measured[item.text("base"), item.text("place"), measurement.target] = measurement
+    for data in record.items("totals"):
+        measurement = Measurement.from_json(data)
+        totals[measurement.b, measurement.target] = measurement
+    history = History(history.entries, position)
+    session.recall(history, set(record.texts("rejected")), measured, totals)
+
+
+def _model_reference(session: Session, path: Path) -> str:
+    if session.origin:
+        source = session.original.source
+        is_file = source is not None and session.origin != session.original.name
+        return str(source.resolve()) if is_file and source is not None else session.origin
+    return str(save(session.original, path.with_suffix(".onnx")).resolve())
+
+
+def _resolve(model: str, path: Path) -> str:
+    """A model that moved together with its session file is found beside it."""
+    beside = path.expanduser().parent / Path(model).name
+    return str(beside) if "/" in model and not Path(model).exists() and beside.exists() else model
+
+
+def _dims(record: Record) -> dict[str, int]:
+    found = record.optional("dims")
+    if not isinstance(found, dict):
+        return {}
+    return {name: size for name, size in found.items() if isinstance(size, int) and size >= 0}
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "summary": entry.summary,
+        "numeric_class": entry.numeric_class.value,
+        "fingerprint": entry.graph.fingerprint(),
+        "steps": [step.to_json() for step in entry.steps],
+    }
+
+
+def _read_entry(data: object, history: History, path: str | Path) -> Entry:
+    record = Record(data, "saved history entry")
+    steps = tuple(Step.from_json(step) for step in record.items("steps"))
+    graph = history.entries[-1].graph
+    names = dict.fromkeys(step.rule for step in steps)
+    found = {c.place: c for c in find_candidates(graph, all_rules().only(names)).candidates}
+    wanted = [found[step.place] for step in steps if step.place in found]
+    graph, applied = apply_many(graph, wanted, all_rules())
+    if len(applied) != len(steps) or graph.fingerprint() != record.text("fingerprint"):
+        raise InputError(
+            f"'{path}' holds '{record.text('summary')}', which this version applies differently; "
+            "open the original model and accept it again."
+        )
+    numeric_class = record.member("numeric_class", NumericClass)
+    return Entry(graph, steps, record.text("summary"), None, numeric_class)
