@@ -139,6 +139,12 @@ def dim(value: ir.Value | None, axis: int) -> int | str | None:
     return found_dim if isinstance(found_dim, int) else found_dim.value
 
 
+def shape_of(value: ir.Value | None) -> tuple[int | str | None, ...] | None:
+    """All dims, each an integer, a symbol or None if unknown; None if the rank is unknown."""
+    size = rank(value)
+    return None if size is None else tuple(dim(value, axis) for axis in range(size))
+
+
 def same_shape(a: ir.Value | None, b: ir.Value | None) -> bool:
     """Whether two shapes are provably equal: the same integers or the same symbols (G6)."""
     if a is None or b is None or rank(a) is None or rank(a) != rank(b):
@@ -176,6 +182,26 @@ def sole_reader(value: ir.Value, *operators: str) -> ir.Node | None:
     if len(found) != 1 or value.is_graph_output():
         return None
     return found[0] if not operators or operator(found[0]) in operators else None
+
+
+def exclusive(inner: Iterable[ir.Node], outer: ir.Node) -> tuple[ir.Node, ...]:
+    """Those of the ``inner`` nodes that can go together with ``outer``, which comes after them.
+
+    A node can go if its outputs are no graph outputs and only nodes that go read them.
+
+    Args:
+        inner: nodes, the last one in graph order first.
+        outer: the node that goes in any case.
+    """
+    going = {outer: None}
+    for node in inner:
+        outputs = [value for value in node.outputs if value.name]
+        if node.graph is outer.graph and all(
+            not value.is_graph_output() and all(reader in going for reader in readers(value))
+            for value in outputs
+        ):
+            going[node] = None
+    return tuple(node for node in going if node is not outer)
 
 
 def split_operands(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
