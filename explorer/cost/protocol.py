@@ -19,8 +19,13 @@ class CostModel(Protocol):
     def target(self) -> str:
         """Canonical spec of the target whose cost this is."""
 
-    def compare(self, base: Graph, other: Graph) -> Delta:
+    def compare(self, base: Graph, other: Graph, *, careful: bool = False) -> Delta:
         """Time of ``other`` divided by time of ``base``, with an interval and a verdict.
+
+        Args:
+            base: the graph to compare with.
+            other: the graph in question.
+            careful: spend more to be surer, because a first answer was promising but not conclusive.
 
         Raises:
             RuntimeFailure: the target cannot run one of them.

@@ -17,6 +17,9 @@ from explorer.rewrite import EquivalenceReport, NumericClass, RuleSet, find_cand
 from explorer.search.events import Evaluated, Evaluating, Event, Failed, Finished, Proposed, Taken
 from explorer.search.moves import AppliedMove, Move, apply_move, group_moves
 
+PROMISING_RATIO = 0.985
+"""Below this, an inconclusive comparison is worth repeating with care."""
+
 Check = Callable[[Graph, NumericClass], EquivalenceReport]
 
 
@@ -132,16 +135,26 @@ class Greedy:
                 self._settled.add(move)
                 yield Failed(move, "it no longer applies, or leads back to a graph already seen")
                 return None
-            delta = self.cost.compare(self.graph, applied.graph)
+            delta = self._compare(applied.graph)
         except (RewriteError, RuntimeFailure, WorkerError) as failure:
             self._settled.add(move)
             self.spent += 1
             yield Failed(move, str(failure))
             return None
-        if delta.verdict is not Verdict.IDENTICAL:
-            self.spent += 1
         yield Evaluated(move, delta, self.spent, self.budget)
         return _Tried(applied, delta)
+
+    def _compare(self, graph: Graph) -> Delta:
+        """Compare with the current graph; once more, with care, if the answer is promising but not sure."""
+        delta = self.cost.compare(self.graph, graph)
+        if delta.verdict is Verdict.IDENTICAL:
+            return delta
+        self.spent += 1
+        unsure = delta.verdict is Verdict.WITHIN_NOISE and delta.ratio < PROMISING_RATIO
+        if unsure and self.spent < self.budget:
+            self.spent += 1
+            return self.cost.compare(self.graph, graph, careful=True)
+        return delta
 
     def _why_finished(self) -> str:
         if self.spent >= self.budget:

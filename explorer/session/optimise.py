@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from explorer.cost import MeasuredCost
-from explorer.runtime import Measurement, Mode, Verdict
+from explorer.runtime import Delta, Measurement, Mode, Verdict
 from explorer.search import Answer, Event, Greedy, Step, Taken
 from explorer.session.history import Entry
 
@@ -22,12 +22,14 @@ class Confirmed:
     """The final measurement against the graph the search started from, by the validated protocol.
 
     Attributes:
-        measurement: original against result; of the unchanged graph against itself if nothing was taken.
+        measurement: original against result, timed; the unchanged graph against itself if nothing was taken.
+        delta: what is claimed: the measured one, or IDENTICAL if the graph is unchanged in the end.
         is_kept: whether the rewrites stay; False if they are not measurably faster, and were undone.
         sentence: the outcome in words.
     """
 
     measurement: Measurement
+    delta: Delta
     is_kept: bool
     sentence: str
 
@@ -57,7 +59,9 @@ def optimise(
     greedy = Greedy(start, session.rules, cost, session.check, budget, session.rejected)
     yield from _extend_history(session, greedy)
     if confirm:
-        measurement = cost.measure(start, session.graph, Mode.VALIDATED)
+        measurement = session.measurer.measure(
+            start, session.graph, cost.feeds, cost.on, Mode.VALIDATED, progress, cancel, absorb=False
+        )
         yield _conclude(session, measurement, position)
 
 
@@ -82,13 +86,14 @@ def entry_of(taken: Taken, greedy: Greedy) -> Entry:
 
 
 def _conclude(session: Session, measurement: Measurement, position: int) -> Confirmed:
-    taken = session.history.position - position
-    verdict = measurement.delta.verdict
+    taken, delta = session.history.position - position, measurement.delta
+    unchanged = Delta.identical(delta.target, delta.protocol)
     if not taken:
-        return Confirmed(measurement, is_kept=False, sentence="No rewrite pays here; the model is unchanged.")
-    if verdict is Verdict.FASTER:
-        change = f"{-measurement.delta.percent:.1f} %"
-        return Confirmed(measurement, is_kept=True, sentence=f"{change} less time, confirmed.")
+        sentence = "No rewrite is measurably faster here; the model is unchanged."
+        return Confirmed(measurement, unchanged, is_kept=False, sentence=sentence)
+    if delta.verdict is Verdict.FASTER:
+        sentence = f"{-delta.percent:.1f} % less time than at the start, confirmed."
+        return Confirmed(measurement, delta, is_kept=True, sentence=sentence)
     session.undo(taken)
-    sentence = f"The result is {verdict.text} against the original, so the rewrites were taken back."
-    return Confirmed(measurement, is_kept=False, sentence=sentence)
+    sentence = f"The result was {delta.verdict.text} against the start, so the rewrites were taken back."
+    return Confirmed(measurement, unchanged, is_kept=False, sentence=sentence)

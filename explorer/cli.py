@@ -1,0 +1,202 @@
+"""The command line: thin over ``Session``; JSON to stdout, progress to stderr, errors in one line.
+
+Exit codes: 0 fine, 1 failed, 2 bad input. ``EXPLORER_STRICT=1`` lets unexpected errors through.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from explorer import __version__
+from explorer.errors import ExplorerError, InputError
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse has no public name)
+
+DEFAULT_TARGET = "ort:level=all,threads=1"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, exit code 2."""
+        sys.stderr.write(f"explorer: {message} (try `{self.prog} --help`)\n")
+        raise SystemExit(2)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    arguments = build_parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except ExplorerError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail("stopped.", 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("EXPLORER_STRICT"):
+            raise
+        return _fail(f"unexpected {type(error).__name__}: {error}; please report this with the model.", 1)
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"explorer: {' '.join(message.split())}\n")
+    return code
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    parser = _Parser(prog="explorer", description="Explore and rewrite deep-learning computation graphs.")
+    parser.add_argument("--version", action="version", version=f"explorer {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    _add_servers(commands)
+    _add_looking(commands)
+    _add_changing(commands)
+    _add_tables(commands)
+    return parser
+
+
+def _add_servers(commands: Commands) -> None:
+    for name, text in (("lab", "open JupyterLab on the app"), ("app", "show the app as a page of its own")):
+        parser = commands.add_parser(name, help=text, description=text)
+        parser.add_argument("model", nargs="?", help="a path or the name of a sample")
+        parser.add_argument("--port", type=int, help="port on loopback (default: the first free one)")
+        parser.add_argument("--no-browser", action="store_true", help="only print the address")
+        parser.set_defaults(run=_serve)
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from explorer import launch
+
+    start = launch.lab if arguments.command == "lab" else launch.app
+    return start(arguments.model, arguments.port, not arguments.no_browser)
+
+
+def _add_looking(commands: Commands) -> None:
+    from explorer import commands as run
+
+    parser = _model_command(commands, "inspect", "nodes, operators, parameters, FLOPs, inputs and outputs")
+    parser.set_defaults(run=run.inspect)
+
+    parser = _model_command(commands, "candidates", "every place where a rule applies")
+    _add_target(parser)
+    parser.add_argument("--measure", action="store_true", help="measure each candidate (screening)")
+    parser.add_argument("--rejections", action="store_true", help="also near misses, with reasons")
+    parser.add_argument("--rule", action="append", help="only this rule (repeatable)")
+    _add_opt_in(parser)
+    parser.set_defaults(run=run.candidates)
+
+    parser = _command(commands, "measure", "time of a model, or of B against A")
+    parser.add_argument("a", metavar="A")
+    parser.add_argument("b", metavar="B", nargs="?")
+    _add_target(parser)
+    _add_filling(parser)
+    parser.add_argument("--screening", action="store_true", help="3 rounds instead of 10")
+    parser.set_defaults(run=run.measure)
+
+
+def _add_changing(commands: Commands) -> None:
+    from explorer import commands as run
+
+    parser = _model_command(commands, "apply", "apply candidates and write the checked result")
+    parser.add_argument("--candidate", action="append", required=True, metavar="ID", help="repeatable")
+    parser.add_argument("--out", required=True, metavar="OUT.onnx")
+    parser.add_argument("--measure", action="store_true", help="measure the result against the original")
+    _add_target(parser)
+    parser.set_defaults(run=run.apply)
+
+    parser = _model_command(commands, "optimize", "search for a faster graph")
+    parser.add_argument("--strategy", default="greedy", choices=["greedy"])
+    parser.add_argument("--cost", default="measured", choices=["measured"])
+    _add_target(parser)
+    parser.add_argument("--budget", type=_positive, default=30, help="comparisons (default 30)")
+    parser.add_argument("--seed", type=int, default=0, help="recorded; greedy search draws nothing")
+    parser.add_argument("--out", metavar="OUT.onnx")
+    parser.add_argument("--trajectory", metavar="T.json")
+    _add_opt_in(parser)
+    parser.set_defaults(run=run.optimize)
+
+    parser = _command(commands, "replay", "walk a trajectory again and check where it ends")
+    parser.add_argument("trajectory", metavar="T.json")
+    parser.add_argument("--model", help="the model, if it is no longer where the trajectory says")
+    parser.add_argument("--out", metavar="OUT.onnx")
+    parser.set_defaults(run=run.replay)
+
+
+def _add_tables(commands: Commands) -> None:
+    from explorer import commands as run
+
+    parser = _command(commands, "rules", "the rule library")
+    parser.set_defaults(run=run.rules)
+
+    parser = _command(commands, "bench", "benchmarks, as ratios measured in one run")
+    parser.add_argument("name", choices=sorted(run.BENCHMARKS))
+    parser.set_defaults(run=run.bench)
+
+
+def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout")
+    return parser
+
+
+def _model_command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
+    parser = _command(commands, name, text)
+    parser.add_argument("model", help="a path or the name of a sample")
+    _add_filling(parser)
+    return parser
+
+
+def _add_filling(parser: argparse.ArgumentParser) -> None:
+    text = "fill float weights that are graph inputs with seeded values"
+    parser.add_argument("--fill-weights", type=int, metavar="SEED", help=text)
+    parser.add_argument(
+        "--dim",
+        action="append",
+        default=[],
+        type=_dimension,
+        metavar="NAME=SIZE",
+        help="size of a dynamic dim",
+    )
+
+
+def _add_target(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--target", default=DEFAULT_TARGET, help=f"default {DEFAULT_TARGET}")
+
+
+def _add_opt_in(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--opt-in", action="store_true", help="also rules of class D and A")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+    return value
+
+
+def _dimension(text: str) -> tuple[str, int]:
+    name, _, size = text.partition("=")
+    if not name or not size.isdigit() or int(size) < 1:
+        raise argparse.ArgumentTypeError(f"must look like N=4, not '{text}'")
+    return name, int(size)
+
+
+def print_json(data: object) -> None:
+    """Write a JSON document to stdout."""
+    try:
+        sys.stdout.write(json.dumps(data, indent=1) + "\n")
+        sys.stdout.flush()
+    except ValueError as error:
+        raise InputError(f"the result cannot be written as JSON: {error}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

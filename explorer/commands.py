@@ -1,0 +1,329 @@
+"""What each command prints: a JSON document with the keys others build on, or a few readable lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from explorer.errors import InputError
+
+if TYPE_CHECKING:
+    from explorer.graph import TensorInfo
+    from explorer.runtime import Delta, Progress
+    from explorer.session import CandidateRow, Session
+    from explorer.session.optimise import OptimiseEvent
+
+BENCHMARKS = {"view": "explorer.bench.view"}
+
+
+def inspect(arguments: Namespace) -> int:
+    """``explorer inspect``."""
+    from explorer.graph import describe, load
+
+    summary = describe(load(arguments.model, fill_weights=arguments.fill_weights))
+    data = {
+        "name": summary.name,
+        "nodes": len(summary.nodes),
+        "edges": len(summary.edges),
+        "ops": summary.ops(),
+        "parameters": summary.parameters,
+        "flops": summary.flops,
+        "known_flops": summary.known_flops,
+        "inputs": [_tensor(t) for t in summary.inputs],
+        "outputs": [_tensor(t) for t in summary.outputs],
+        "opset": dict(summary.opset),
+        "warnings": list(summary.notices),
+    }
+    operators = ", ".join(f"{op} {count}" for op, count in summary.ops().items())
+    flops = f"{summary.known_flops / 1e9:.3f} GFLOPs" + (
+        "" if summary.flops is not None else " known, rest unknown"
+    )
+    lines = [
+        f"{summary.name}: {data['nodes']} nodes, {data['edges']} edges, {summary.parameters:,} parameters, {flops}",
+        f"operators: {operators}",
+        *(f"input {t.name}: {t.dtype} {t.shape_text}" for t in summary.inputs[:20]),
+        *(f"output {t.name}: {t.dtype} {t.shape_text}" for t in summary.outputs[:20]),
+        *(f"note: {notice}" for notice in summary.notices),
+    ]
+    return _print(arguments, data, lines)
+
+
+def candidates(arguments: Namespace) -> int:
+    """``explorer candidates``."""
+    with _session(arguments) as session:
+        if arguments.measure:
+            _measure_all(session, arguments.rule)
+        snapshot = session.snapshot()
+        rows = [row for row in snapshot.rows if not arguments.rule or row.candidate.rule in arguments.rule]
+        _known_rules(arguments.rule)
+        found = [r for r in snapshot.rejections if not arguments.rule or r.rule in arguments.rule]
+        rejections = [{"rule": r.rule, "nodes": list(r.nodes), "reason": r.reason} for r in found]
+        data = {
+            "fingerprint": snapshot.fingerprint,
+            "target": snapshot.target,
+            "candidates": [_row(row) for row in rows],
+            "rejections": rejections if arguments.rejections else [],
+        }
+    lines = [f"{len(rows)} candidates in {snapshot.name}"]
+    lines += [
+        f"{row.id}  [{row.numeric_class}]  {row.candidate.summary}  {_text(row.measured)}" for row in rows
+    ]
+    if arguments.rejections:
+        lines += [f"not {r.rule} at {'+'.join(r.nodes)}: {r.reason}" for r in found]
+    return _print(arguments, data, lines)
+
+
+def measure(arguments: Namespace) -> int:
+    """``explorer measure``."""
+    from explorer.graph import load
+    from explorer.runtime import Mode
+    from explorer.session import Session
+
+    mode = Mode.SCREENING if arguments.screening else Mode.VALIDATED
+    with Session(
+        arguments.a, target=arguments.target, fill_weights=arguments.fill_weights, dims=dict(arguments.dim)
+    ) as session:
+        if arguments.b is None:
+            latency = session.measurer.latency(
+                session.graph, session.feeds(), session.target, mode, _progress
+            )
+            interval = f"{latency.low_ns / 1e6:.3f} to {latency.high_ns / 1e6:.3f}"
+            text = (
+                f"{arguments.a}: {latency.ns / 1e6:.3f} ms ({interval}) per run on {latency.target}, {mode}"
+            )
+            return _print(arguments, {"a": arguments.a, "b": None, **latency.to_json()}, [text])
+        other = load(arguments.b, fill_weights=arguments.fill_weights)
+        _same_interface(session, other)
+        found = session.measurer.measure(
+            session.graph, other, session.feeds(), session.target, mode, _progress, fresh=True
+        )
+    data = {**found.to_json(), "a": arguments.a, "b": arguments.b}
+    return _print(
+        arguments, data, [f"{arguments.b} against {arguments.a}: {_text(found.delta)}", *found.notices]
+    )
+
+
+def apply(arguments: Namespace) -> int:
+    """``explorer apply``."""
+    with _session(arguments, opt_in=True) as session:
+        nodes_before, reports = len(session.original.nodes), []
+        for identifier in arguments.candidate:
+            reports.append(session.accept(identifier))
+            _say(f"accepted {identifier}: {reports[-1].sentence()}")
+        measurement = session.measure_total(progress=_progress) if arguments.measure else None
+        exported = session.export(arguments.out)
+        data = {
+            "steps": [step.to_json() for step in session.steps],
+            "initial_ns": measurement.a_ns if measurement else None,
+            "final_ns": measurement.b_ns if measurement else None,
+            "delta": measurement.delta.to_json() if measurement else None,
+            "control": measurement.control.to_json() if measurement and measurement.control else None,
+            "verified": exported.report.passed,
+            "max_error": exported.report.max_error,
+            "check": exported.report.sentence(),
+            "out": str(exported.path),
+            "nodes_before": nodes_before,
+            "nodes_after": len(session.graph.nodes),
+        }
+    text = f"wrote {exported.path}: {data['nodes_after']} nodes (was {nodes_before}); {exported.report.sentence()}"
+    return _print(arguments, data, [text, *([_text(measurement.delta)] if measurement else [])])
+
+
+def optimize(arguments: Namespace) -> int:
+    """``explorer optimize``."""
+    from explorer.session import Confirmed
+
+    with _session(arguments) as session:
+        nodes_before, confirmed = len(session.original.nodes), None
+        evaluated: list[dict[str, Any]] = []
+        for event in session.optimise(budget=arguments.budget, progress=_progress):
+            _say_event(event, evaluated)
+            confirmed = event if isinstance(event, Confirmed) else confirmed
+        if confirmed is None:
+            raise InputError("the search ended without a final measurement")
+        report, measurement = session.check(), confirmed.measurement
+        settings = {name: str(getattr(arguments, name)) for name in ("strategy", "cost", "budget", "seed")}
+        if arguments.trajectory:
+            session.trajectory(**settings).write(arguments.trajectory)
+        out = str(session.export(arguments.out).path) if arguments.out else None
+        data = {
+            "steps": [step.to_json() for step in session.steps],
+            "evaluated": evaluated,
+            "initial_ns": measurement.a_ns,
+            "final_ns": measurement.b_ns,
+            "delta": confirmed.delta.to_json(),
+            "control": measurement.control.to_json() if measurement.control else None,
+            "environment": measurement.environment.to_json(),
+            "protocol": measurement.protocol.to_json(),
+            "conclusion": confirmed.sentence,
+            "verified": report.passed,
+            "max_error": report.max_error,
+            "check": report.sentence(),
+            "settings": {**settings, "target": str(session.target)},
+            "out": out,
+            "nodes_before": nodes_before,
+            "nodes_after": len(session.graph.nodes),
+        }
+    lines = [
+        f"{len(session.steps)} rewrites kept. {confirmed.sentence}",
+        f"{_text(confirmed.delta)}; {report.sentence()}",
+    ]
+    return _print(arguments, data, lines)
+
+
+def replay(arguments: Namespace) -> int:
+    """``explorer replay``."""
+    from explorer.graph import load, save
+    from explorer.rewrite import all_rules
+    from explorer.search import Trajectory
+    from explorer.search import replay as walk
+
+    trajectory = Trajectory.read(arguments.trajectory)
+    graph = load(arguments.model or trajectory.model, fill_weights=trajectory.fill_weights)
+    graphs = walk(trajectory, graph, all_rules())
+    last = graphs[-1] if graphs else graph
+    out = str(save(last, arguments.out)) if arguments.out else None
+    data = {
+        "steps": [step.to_json() for step in trajectory.steps],
+        "end": last.fingerprint(),
+        "out": out,
+        "nodes_after": len(last.nodes),
+    }
+    return _print(
+        arguments, data, [f"{len(graphs)} steps replayed; ends on the same graph ({last.fingerprint()[:8]})"]
+    )
+
+
+def rules(arguments: Namespace) -> int:
+    """``explorer rules``."""
+    from explorer.rewrite import all_rules
+
+    keys = (
+        "name",
+        "family",
+        "title",
+        "numeric_class",
+        "inverse",
+        "default",
+        "portable",
+        "preconditions",
+        "evidence",
+    )
+    table = [{key: getattr(rule, key) for key in keys} for rule in all_rules()]
+    lines = [f"{r['family']:4} {r['name']:28} {r['numeric_class']}  {r['title']}" for r in table]
+    return _print(arguments, {"rules": table}, lines)
+
+
+def bench(arguments: Namespace) -> int:
+    """``explorer bench``."""
+    data = import_module(BENCHMARKS[arguments.name]).run()
+    return _print(arguments, data, [json.dumps(data, indent=1)])
+
+
+def _session(arguments: Namespace, opt_in: bool = False) -> Session:
+    from explorer.session import Session
+
+    return Session(
+        arguments.model,
+        target=arguments.target,
+        fill_weights=arguments.fill_weights,
+        dims=dict(arguments.dim),
+        opt_in=opt_in or getattr(arguments, "opt_in", False),
+    )
+
+
+def _known_rules(names: Iterable[str] | None) -> None:
+    from explorer.rewrite import all_rules
+
+    all_rules().only(names or ())
+
+
+def _measure_all(session: Session, rules_wanted: list[str] | None) -> None:
+    wanted = [c for c in session.candidates() if not rules_wanted or c.rule in rules_wanted]
+    for number, candidate in enumerate(wanted, start=1):
+        _say(f"measuring {number} of {len(wanted)}: {candidate.place}")
+        session.measure(candidate.id, "screening", _progress)
+
+
+def _same_interface(session: Session, other: Any) -> None:  # noqa: ANN401 (a Graph; imported lazily)
+    names = [value.name for value in session.graph.inputs]
+    others = [value.name for value in other.inputs]
+    if names != others:
+        raise InputError(
+            f"'{session.graph.name}' and '{other.name}' have different inputs ({', '.join(map(str, names))} and "
+            f"{', '.join(map(str, others))}); only models with the same inputs can be compared."
+        )
+
+
+def _row(row: CandidateRow) -> dict[str, Any]:
+    candidate = row.candidate
+    return {
+        "id": row.id,
+        "rule": candidate.rule,
+        "family": row.family,
+        "numeric_class": candidate.numeric_class.value,
+        "portable": candidate.portable,
+        "nodes": list(candidate.nodes),
+        "summary": candidate.summary,
+        "bytes_delta": candidate.bytes_delta,
+        "predicted": None if row.predicted is None else row.predicted.to_json(),
+        "measured": None if row.measured is None else row.measured.to_json(),
+    }
+
+
+def _tensor(tensor: TensorInfo) -> dict[str, Any]:
+    return {
+        "name": tensor.name,
+        "dtype": tensor.dtype,
+        "shape": None if tensor.shape is None else list(tensor.shape),
+    }
+
+
+def _text(delta: Delta | None) -> str:
+    if delta is None:
+        return ""
+    if delta.low == delta.high == 1.0:
+        return f"identical for the runtime ({delta.target})"
+    low, high = 100 * (delta.low - 1), 100 * (delta.high - 1)
+    return f"{delta.percent:+.1f} % ({low:+.1f} to {high:+.1f}), {delta.verdict.text}, {delta.source.value.lower()}, {delta.protocol}"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+def _progress(progress: Progress) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{progress.text} ({progress.done} of {progress.total})")
+        if progress.done >= progress.total:
+            sys.stderr.write("\r\x1b[K")
+
+
+def _say_event(event: OptimiseEvent, evaluated: list[dict[str, Any]]) -> None:
+    from explorer.search import Evaluated, Failed, Finished, Taken
+
+    if isinstance(event, Evaluated):
+        evaluated.append(
+            {"rule": event.move.rule, "places": list(event.move.places), "delta": event.delta.to_json()}
+        )
+        _say(f"[{event.spent}/{event.budget}] {event.move.label}: {_text(event.delta)}")
+    elif isinstance(event, Taken):
+        _say(f"took {event.move.label}; {event.report.sentence()}")
+    elif isinstance(event, Failed):
+        _say(f"left out {event.move.label}: {event.reason}")
+    elif isinstance(event, Finished):
+        _say(f"search ended: {event.reason}")
+
+
+def _print(arguments: Namespace, data: dict[str, Any], lines: Iterable[str]) -> int:
+    from explorer.cli import print_json
+
+    if arguments.json:
+        print_json(data)
+    else:
+        sys.stdout.write("\n".join(lines) + "\n")
+    return 0
