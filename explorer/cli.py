@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING, NoReturn
 from explorer import __version__
 from explorer.errors import ExplorerError, InputError
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse has no public name)
-
 DEFAULT_TARGET = "ort:level=all,threads=1"
 
 
@@ -26,6 +23,10 @@ class _Parser(argparse.ArgumentParser):
         """One line, exit code 2."""
         sys.stderr.write(f"explorer: {message} (try `{self.prog} --help`)\n")
         raise SystemExit(2)
+
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[_Parser]  # noqa: SLF001 (argparse has no public name)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -142,7 +143,7 @@ def _add_tables(commands: Commands) -> None:
 
 
 def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    parser = commands.add_parser(name, help=text, description=text)
     parser.add_argument("--json", action="store_true", help="print JSON to stdout")
     return parser
 
