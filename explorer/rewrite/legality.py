@@ -15,12 +15,22 @@ _QUANTISED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
 def obstacle(rule: Rule, match: Match, context: Context) -> str | None:
     """The global pre-condition a match violates, in words; None if it is legal."""
     return (
-        _interior_value_escapes(match)
+        _crosses_bodies(match)
+        or _interior_value_escapes(match)
         or _opset_too_old(rule, context)
         or _has_effects(rule, match)
         or _wrong_dtype(rule, match)
         or _is_empty(match)
     )
+
+
+def _crosses_bodies(match: Match) -> str | None:
+    """A body may run never or many times, so no rewrite moves work into or out of one unasked."""
+    home = match.nodes[0].graph
+    for node in match.nodes:
+        if node.graph is not home:
+            return f"{describe_node(node)} is inside the body of a control-flow node, or the others are"
+    return None
 
 
 def _interior_value_escapes(match: Match) -> str | None:

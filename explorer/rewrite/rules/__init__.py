@@ -4,6 +4,7 @@ from explorer.rewrite.rule import Rule
 from explorer.rewrite.rules import (
     arithmetic,
     batchnorm,
+    channel_scale,
     elimination,
     fused_conv,
     gemm,
@@ -16,6 +17,7 @@ from explorer.rewrite.rules import (
 RULES: tuple[Rule, ...] = (
     *elimination.RULES,
     *batchnorm.RULES,
+    *channel_scale.RULES,
     *fused_conv.RULES,
     *parallel_conv.RULES,
     *group_conv.RULES,

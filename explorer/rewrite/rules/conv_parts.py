@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from explorer.rewrite.context import array, ints, is_const, operand, rank, text
+from explorer.rewrite.context import array, dims, ints, is_const, operand, rank, text
 from explorer.rewrite.rule import Refusal, refuse_unless
 
 
@@ -50,6 +50,36 @@ def spatial_rank(conv: ir.Node) -> int | None:
     """Number of spatial axes, from the weight's rank."""
     found = rank(operand(conv, 1))
     return None if found is None else found - 2
+
+
+def pads_of(node: ir.Node, spatial: int) -> tuple[int, ...] | None:
+    """Explicit pads (all begins, all ends) of a Conv or pool; None for SAME, where they depend on the input."""
+    auto = node.attributes.get_string("auto_pad", "NOTSET")
+    if auto in {"NOTSET", ""}:
+        return ints(node, "pads", (0,) * (2 * spatial))
+    return (0,) * (2 * spatial) if auto == "VALID" else None
+
+
+def has_zero_pads(conv: ir.Node) -> bool:
+    """Whether a convolution is known to pad nothing."""
+    spatial = spatial_rank(conv)
+    pads = None if spatial is None else pads_of(conv, spatial)
+    return pads is not None and not any(pads)
+
+
+def is_pointwise(conv: ir.Node) -> bool:
+    """Whether a convolution is 1x1 (x1) with stride 1 and no padding: one product per position."""
+    shape = dims(operand(conv, 1))
+    if (
+        shape is None
+        or any(size != 1 for size in shape[2:])
+        or any(s != 1 for s in ints(conv, "strides", ()))
+    ):
+        return False
+    return has_zero_pads(conv) or conv.attributes.get_string("auto_pad", "NOTSET") in {
+        "SAME_UPPER",
+        "SAME_LOWER",
+    }
 
 
 def geometry(conv: ir.Node) -> tuple[object, ...]:
