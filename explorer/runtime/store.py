@@ -83,10 +83,16 @@ class ModelStore:
         model = original.clone()
         for graph in model.graphs():
             for value in graph.initializers.values():
-                if value.const_value is not None and _is_external(value.const_value):
-                    value.const_value = self._external(value.const_value, value.name or "")
+                if value.const_value is not None:
+                    value.const_value = self._stored(value.const_value, value.name or "")
         with self._appearing(path) as partial:
             ir.save(model, partial, format="protobuf")
+
+    def _stored(self, tensor: ir.TensorProtocol, name: str) -> ir.TensorProtocol:
+        """Large ones beside the model, small ones inside, wherever the tensor lay before."""
+        from explorer.graph.external import embed
+
+        return self._external(tensor, name) if _is_external(tensor) else embed(tensor)
 
     def _external(self, tensor: ir.TensorProtocol, name: str) -> ir.ExternalTensor:
         import onnx_ir as ir
