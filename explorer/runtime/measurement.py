@@ -7,13 +7,14 @@ one machine can be judged on another.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import expm1, log
 from typing import Any
 
 from explorer.errors import InputError
+from explorer.records import Record
 from explorer.runtime.delta import Delta, Verdict
 from explorer.runtime.environment import Environment
 from explorer.runtime.protocol import Protocol
-from explorer.records import Record
 from explorer.runtime.samples import (
     BASE,
     CONTROL,
@@ -77,6 +78,17 @@ class Measurement:
         return sample_counts(self.rounds) if self.rounds else (0, 0)
 
     @property
+    def floor_ratio(self) -> float:
+        """Relative difference that had to be exceeded to be claimed; 0 if IDENTICAL.
+
+        The larger of the protocol's floor and the reach of the control's interval.
+        """
+        if self.control is None:
+            return 0.0
+        reach = max(abs(log(self.control.low)), abs(log(self.control.high)))
+        return max(self.protocol.floor_ratio, expm1(reach))
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What a reader should know before believing the verdict."""
         if self.control is None or self.control.verdict is Verdict.WITHIN_NOISE:
@@ -95,6 +107,7 @@ class Measurement:
             "control": self.control.to_json() if self.control else None,
             "a_ns": self.a_ns,
             "b_ns": self.b_ns,
+            "floor_ratio": self.floor_ratio,
             "samples": rounds_to_json(self.rounds),
             "protocol": self.protocol.to_json(),
             "environment": self.environment.to_json(),

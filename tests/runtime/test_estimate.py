@@ -85,6 +85,17 @@ def test_the_floor_is_what_the_model_shows_against_itself():
     assert compare(quiet, VALIDATED, "t")[0].verdict is Verdict.FASTER
 
 
+def test_the_floor_that_counted_is_shown():
+    def floor(controls):
+        rounds = constant_rounds([1.5] * 10, controls)
+        return measurement_from(rounds, ("a", "b"), TARGET, VALIDATED, PLANTED, elapsed_ns=5).floor_ratio
+
+    assert floor([1.0] * 10) == 0.01
+    assert floor([1.0] * 7 + [1.04] * 3) == pytest.approx(0.04)
+    assert floor([1.0] * 7 + [0.96] * 3) == pytest.approx(1 / 0.96 - 1)
+    assert identical(("a", "b"), TARGET, VALIDATED, PLANTED).floor_ratio == 0
+
+
 def test_one_percent_is_never_claimed():
     for ratio in (0.991, 1.0099):
         delta, _ = compare(constant_rounds([ratio] * 10, [1.0] * 10), VALIDATED, "t")
