@@ -32,7 +32,8 @@ INSIDE: dict[str, set[str]] = {
     "ui": {*_VALUES, "session"},
     "bench": {*_VALUES, "session", "ui"},
     "launch": {"errors", "graph"},
-    "cli": {*_VALUES, "session", "bench", "launch"},
+    "commands": {*_VALUES, "session", "bench"},
+    "cli": {*_VALUES, "session", "bench", "launch", "commands"},
     "__main__": {"cli"},
     "__init__": {"graph", "session", "ui"},
 }
