@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Container, Iterable, Iterator
 from functools import cached_property
 
 import numpy as np
 import onnx_ir as ir
 
-from explorer.graph import Graph, constant_tensor
+from explorer.graph import Graph, constant_tensor, holder_of
 from explorer.graph.graph import bodies_of
 from explorer.graph.statistics import static_dims
 from explorer.rewrite.rule import Refusal
@@ -30,27 +30,50 @@ class Context:
 
     def reaches(self, start: ir.Node, goal: ir.Node) -> bool:
         """Whether a path of tensors (captures by bodies included) leads from ``start`` to ``goal``."""
-        limit = self.position[goal]
-        stack, seen = [start], {start}
+        return start is goal or any(node is goal for node in self._downstream([start], self.position[goal]))
+
+    def detour(self, nodes: Collection[ir.Node]) -> ir.Node | None:
+        """A node outside a set (of one graph) on a path from the set back into it; None if there is none.
+
+        Replacing a set with a detour by one node would create a cycle (G7).
+        """
+        last = max(self.position[node] for node in nodes)
+        outside = dict.fromkeys(r for n in nodes for r in self._readers_of(n, last) if r not in nodes)
+        for node in outside:
+            if any(found in nodes for found in self._downstream([node], last)):
+                return node
+        return None
+
+    def _downstream(self, start: Iterable[ir.Node], limit: int) -> Iterator[ir.Node]:
+        """Nodes of the same graph that depend on ``start``, up to a position in the order."""
+        stack = list(start)
+        seen = set(stack)
         while stack:
-            node = stack.pop()
-            if node is goal:
-                return True
-            for reader in (r for output in node.outputs for r in readers(output)):
-                outer = _lift(reader, start.graph)
-                if outer is not None and outer not in seen and self.position[outer] <= limit:
-                    seen.add(outer)
-                    stack.append(outer)
-        return False
+            for reader in self._readers_of(stack.pop(), limit):
+                if reader not in seen:
+                    seen.add(reader)
+                    stack.append(reader)
+                    yield reader
+
+    def _readers_of(self, node: ir.Node, limit: int) -> list[ir.Node]:
+        found = [_lift(reader, node.graph) for output in node.outputs for reader in readers(output)]
+        return [reader for reader in found if reader is not None and self.position[reader] <= limit]
 
 
 def _lift(node: ir.Node, graph: object) -> ir.Node | None:
     """The node of ``graph`` that holds ``node`` in one of its bodies, or the node itself."""
     current: ir.Node | None = node
     while current is not None and current.graph is not graph:
-        owner = current.graph
-        current = owner.meta.get("explorer.holder") if owner is not None else None
+        current = holder_of(current)
     return current
+
+
+def goes_with(node: ir.Node, removed: Container[ir.Node]) -> bool:
+    """Whether a node is among the removed ones or inside the body of one of them."""
+    current: ir.Node | None = node
+    while current is not None and current not in removed:
+        current = holder_of(current)
+    return current is not None
 
 
 def tensor(value: ir.Value | None) -> ir.TensorProtocol | None:

@@ -11,9 +11,9 @@ from explorer.graph import Graph, node_id
 from explorer.graph.shapes import check, infer_shapes
 from explorer.rewrite.builder import Builder
 from explorer.rewrite.candidate import Candidate, Enumeration, Rejection
-from explorer.rewrite.context import Context, nbytes, operator
+from explorer.rewrite.context import Context, goes_with, is_const, nbytes, operator
 from explorer.rewrite.legality import obstacle
-from explorer.rewrite.replace import remove_unused, replace_outputs
+from explorer.rewrite.replace import remove_nodes, replace_outputs
 from explorer.rewrite.rule import Match, Refusal, Rule
 from explorer.rewrite.ruleset import RuleSet
 
@@ -114,10 +114,10 @@ def _candidate(rule: Rule, anchor: ir.Node, match: Match, context: Context) -> C
 
 
 def _freed_bytes(match: Match) -> int:
-    """Bytes of the dropped constants that only the removed nodes read."""
+    """Bytes of the dropped constants that only the removed nodes, or bodies of theirs, read."""
     removed = set(match.nodes)
     dropped = {value for value in match.drops if value is not None}
-    return sum(nbytes(value) for value in dropped if all(reader in removed for reader, _ in value.uses()))
+    return sum(nbytes(v) for v in dropped if all(goes_with(reader, removed) for reader, _ in v.uses()))
 
 
 def _place(match: Match, context: Context) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def _match_again(rule: Rule, candidate: Candidate, draft: Graph) -> Match | None
 
 
 def _rewrite(rule: Rule, match: Match, draft: Graph) -> None:
-    home = match.nodes[0].graph
+    home = match.nodes[0].graph if match.nodes else draft.model.graph
     if not isinstance(home, ir.Graph) or any(node.graph is not home for node in match.nodes):
         raise RewriteError(f"Rule '{rule.name}' matched nodes of different graphs; please report this.")
     build = Builder(draft, home)
@@ -152,16 +152,18 @@ def _rewrite(rule: Rule, match: Match, draft: Graph) -> None:
         new_values = rule.rewrite(match, build)
     except Refusal as refusal:
         raise RewriteError(f"Rule '{rule.name}' cannot be applied here: {refusal.reason}.") from None
-    home.insert_after(_last(home, match.nodes), build.nodes)
+    if match.nodes:
+        home.insert_after(_last(home, match.nodes), build.nodes)
+    folds = any(is_const(new) for new in new_values)
     replace_outputs(match.outputs, new_values, build)
-    operands = [value for node in match.nodes for value in node.inputs if value is not None]
-    home.remove(match.nodes, safe=True)
-    remove_unused(operands)
     try:
+        remove_nodes(match.nodes, match.drops)
         draft.model.graph.sort()
-    except ValueError:
-        raise RewriteError(f"Rule '{rule.name}' would create a cycle here and was not applied.") from None
-    if any(value.shape is None or value.type is None for n in build.nodes for value in n.outputs):
+    except ValueError as problem:
+        raise RewriteError(
+            f"Rule '{rule.name}' would leave the graph broken here and was not applied ({problem})."
+        ) from None
+    if folds or any(v.shape is None or v.type is None for n in build.nodes for v in n.outputs):
         infer_shapes(draft.model)
 
 

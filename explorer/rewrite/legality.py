@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from explorer.rewrite.context import Context, dims, operator, text
+from explorer.rewrite.context import Context, dims, goes_with, is_const, operand, operator, scalar, text
 from explorer.rewrite.rule import Match, Rule
 
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
 _RANDOM |= {"Bernoulli"}
+_TRAINABLE = {"BatchNormalization", "Dropout"}
 _QUANTISED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
 
 
@@ -17,8 +18,9 @@ def obstacle(rule: Rule, match: Match, context: Context) -> str | None:
     return (
         _crosses_bodies(match)
         or _interior_value_escapes(match)
+        or _makes_cycle(match, context)
         or _opset_too_old(rule, context)
-        or _has_effects(rule, match)
+        or _has_effects(rule, match, context)
         or _wrong_dtype(rule, match)
         or _is_empty(match)
     )
@@ -26,9 +28,8 @@ def obstacle(rule: Rule, match: Match, context: Context) -> str | None:
 
 def _crosses_bodies(match: Match) -> str | None:
     """A body may run never or many times, so no rewrite moves work into or out of one unasked."""
-    home = match.nodes[0].graph
     for node in match.nodes:
-        if node.graph is not home:
+        if node.graph is not match.nodes[0].graph:
             return f"{describe_node(node)} is inside the body of a control-flow node, or the others are"
     return None
 
@@ -43,7 +44,7 @@ def _interior_value_escapes(match: Match) -> str | None:
             if value.is_graph_output():
                 return f"{text(value)}, inside the pattern, is a graph output"
             for reader, _ in value.uses():
-                if reader not in removed:
+                if not goes_with(reader, removed):
                     return f"{text(value)}, inside the pattern, is also read by {describe_node(reader)}"
     return None
 
@@ -55,15 +56,41 @@ def _opset_too_old(rule: Rule, context: Context) -> str | None:
     return f"the result needs opset {rule.min_opset}, the model imports {context.opset}"
 
 
-def _has_effects(rule: Rule, match: Match) -> str | None:
+def _makes_cycle(match: Match, context: Context) -> str | None:
+    """G7: something outside the match depends on one part of it, and another part on that."""
+    if len(match.nodes) < 2:
+        return None
+    detour = context.detour(set(match.nodes))
+    if detour is None:
+        return None
+    return f"{describe_node(detour)} depends on one of the nodes and another one on it: a cycle"
+
+
+def _has_effects(rule: Rule, match: Match, context: Context) -> str | None:
     """G8: random operators, training mode, quantisation pairs."""
     for node in match.nodes:
         if node.op_type in _RANDOM:
             return f"{describe_node(node)} is random"
-        if node.attributes.get_int("training_mode", 0):
-            return f"{describe_node(node)} is in training mode"
         if node.op_type in _QUANTISED and not rule.splits_quantisation:
             return f"{describe_node(node)} belongs to a quantise/dequantise pair"
+        problem = training(node, context.opset)
+        if problem is not None:
+            return problem
+    return None
+
+
+def training(node: ir.Node, opset: int) -> str | None:
+    """Why a node is not known to be in inference mode, in the words of its opset; None if it is."""
+    is_training = bool(node.attributes.get_int("training_mode", 0))
+    if node.op_type in _TRAINABLE and opset < 7:
+        is_training = not node.attributes.get_int("is_test", 0)
+    if node.op_type == "BatchNormalization" and 7 <= opset < 14:
+        is_training = any(value.uses() or value.is_graph_output() for value in node.outputs[1:])
+    mode = operand(node, 2) if node.op_type == "Dropout" else None
+    if mode is not None and not is_const(mode):
+        return f"whether {describe_node(node)} is in training mode is decided at run time by {text(mode)}"
+    if is_training or (mode is not None and scalar(mode)):
+        return f"{describe_node(node)} is in training mode"
     return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from explorer.graph import is_constant_node
+from explorer.graph import bodies_of, is_constant_node
 from explorer.rewrite.builder import Builder
 
 
@@ -62,6 +62,23 @@ def _identity(value: ir.Value, like: ir.Value, build: Builder) -> ir.Value:
     output.type, output.shape = like.type, like.shape.copy() if like.shape is not None else None
     build.home.append(node)
     return output
+
+
+def remove_nodes(nodes: Sequence[ir.Node], drops: Iterable[ir.Value | None]) -> None:
+    """Remove nodes with their bodies, then the constants among their operands and ``drops`` that nobody reads.
+
+    Raises:
+        ValueError: something still reads an output of theirs.
+    """
+    operands = [value for node in nodes for value in node.inputs]
+    for body in (b for node in nodes for attribute in node.attributes.values() for b in bodies_of(attribute)):
+        operands += [value for inner in body.all_nodes() for value in inner.inputs]
+        body.outputs.clear()
+        remove_nodes(tuple(body), ())
+    home = nodes[0].graph if nodes else None
+    if isinstance(home, ir.Graph):
+        home.remove(nodes, safe=True)
+    remove_unused(value for value in (*operands, *drops) if value is not None)
 
 
 def remove_unused(values: Iterable[ir.Value]) -> None:

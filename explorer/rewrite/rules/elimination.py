@@ -8,7 +8,7 @@ from typing import ClassVar
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.context import Context, array, integers, operand, tensor, text
+from explorer.rewrite.context import Context, integers, operand, text
 from explorer.rewrite.replace import takeover_obstacle
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, refuse_unless
 
@@ -50,13 +50,12 @@ class EliminateDropout(Bypass):
     title = "Remove Dropout"
     preconditions = (
         "Inference mode: training_mode absent or constant false (opset 12 on), is_test=1 (before opset 7); the "
-        "mask unused."
+        "mask unused (both checked by the engine)."
     )
     anchors = ("Dropout",)
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Dropout that passes its input through."""
-        _refuse_training(node, context.opset)
         return bypass(node, f"{text(node.outputs[0])} is {text(node.inputs[0])}")
 
 
@@ -92,16 +91,6 @@ def pads_of(pad: ir.Node) -> tuple[int, ...] | None:
     """The pads of a Pad, attribute (before opset 11) or input; None if they are not constant."""
     given = pad.attributes.get_ints("pads", None)
     return tuple(given) if given is not None else integers(operand(pad, 1))
-
-
-def _refuse_training(dropout: ir.Node, opset: int) -> None:
-    if opset < 7:
-        refuse_unless(dropout.attributes.get_int("is_test", 0), "Dropout is in training mode (is_test=0)")
-    mode = operand(dropout, 2)
-    if mode is not None:
-        known = tensor(mode) is not None
-        refuse_unless(known, f"whether Dropout is in training mode is decided at run time by {text(mode)}")
-        refuse_unless(not array(mode).any(), "Dropout is in training mode")
 
 
 RULES = (EliminateIdentity(), EliminateDropout(), EliminatePad())
