@@ -91,6 +91,13 @@ def test_absorbed_rewrites_have_one_fingerprint_where_the_runtime_does_them(tmp_
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"{n}.onnx" for n in "abcd"]
 
 
+def test_an_exponent_is_part_of_what_is_executed_but_last_bits_are_not(tmp_path):
+    text = "n (float[1,64] x) => (float[1,64] y) <float e = {%s}> { y = Pow(x, e) }"
+    paths = {e: write(text % e, tmp_path / f"{e}.onnx") for e in ("2.0", "3.5", "3.50000024")}
+    fingerprints = {e: optimized_fingerprint(path, TARGET) for e, path in paths.items()}
+    assert fingerprints["2.0"] != fingerprints["3.5"] == fingerprints["3.50000024"]
+
+
 def test_the_optimised_graph_cannot_be_written_for_a_model_that_does_not_load(tmp_path):
     with pytest.raises(RuntimeFailure, match=r"none.onnx"):
         optimized_model(tmp_path / "none.onnx", TARGET, tmp_path / "out.onnx")
