@@ -18,7 +18,7 @@ def obstacle(rule: Rule, match: Match, context: Context) -> str | None:
     return (
         _crosses_bodies(match)
         or _interior_value_escapes(match)
-        or _makes_cycle(match, context)
+        or _makes_cycle(rule, match, context)
         or _opset_too_old(rule, context)
         or _has_effects(rule, match, context)
         or _wrong_dtype(rule, match)
@@ -56,9 +56,9 @@ def _opset_too_old(rule: Rule, context: Context) -> str | None:
     return f"the result needs opset {rule.min_opset}, the model imports {context.opset}"
 
 
-def _makes_cycle(match: Match, context: Context) -> str | None:
+def _makes_cycle(rule: Rule, match: Match, context: Context) -> str | None:
     """G7: something outside the match depends on one part of it, and another part on that."""
-    if len(match.nodes) < 2:
+    if len(match.nodes) < 2 or not rule.adds_dependencies:
         return None
     detour = context.detour(set(match.nodes))
     if detour is None:

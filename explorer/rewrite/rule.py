@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 FLOAT32 = frozenset({ir.DataType.FLOAT})
+WHOLE_GRAPH = 1_000_000  # the reach of a rule that must be matched again after every rewrite
 
 
 class NumericClass(StrEnum):
@@ -50,7 +51,7 @@ class Refusal(Exception):
 class Match:
     """One place where a rule applies, as live objects of one graph.
 
-    ``nodes`` are removed, ``outputs`` are those of their values that the rewrite replaces; any other value of
+    ``nodes`` are removed (none, if a rewrite only drops constants), ``outputs`` are those of their values that the rewrite replaces; any other value of
     theirs must not be read outside (checked by the engine). ``variant`` tells several rewrites of the same
     nodes apart; ``summary`` says in words what happens; ``new_bytes`` is the size of the constants that the
     rewrite creates and ``drops`` are the constants it stops reading (freed where nothing else reads them).
@@ -86,6 +87,8 @@ class Rule(ABC):
         portable: False if the result needs com.microsoft operators.
         dtypes: element types of the replaced values that are accepted; None accepts all.
         splits_quantisation: True if the rule may remove QuantizeLinear / DequantizeLinear.
+        adds_dependencies: False if each replaced value depends on nothing it did not depend on before, even
+            where nodes between the matched ones stay; then no cycle can arise (G7).
     """
 
     name: ClassVar[str]
@@ -102,6 +105,7 @@ class Rule(ABC):
     portable: ClassVar[bool] = True
     dtypes: ClassVar[frozenset[ir.DataType] | None] = FLOATS
     splits_quantisation: ClassVar[bool] = False
+    adds_dependencies: ClassVar[bool] = True
 
     @abstractmethod
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:

@@ -245,11 +245,8 @@ def linears_after(value: ir.Value, operators: tuple[str, ...], home: object) -> 
             continue
         linear = with_bias(read_linear(reader))
         linear.refuse_other_bias()
-        refuse_unless(
-            not (operator(reader) == "Gemm" and reader.attributes.get_int("transA", 0)),
-            f"{text(value)} is transposed by the product",
-            reader,
-        )
+        transposed = operator(reader) == "Gemm" and reader.attributes.get_int("transA", 0) == 1
+        refuse_unless(not transposed, f"{text(value)} is transposed by the product", reader)
         found.append(linear)
     return found
 
