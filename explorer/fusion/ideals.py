@@ -1,0 +1,236 @@
+"""The exact optimum by dynamic programming over order ideals.
+
+The groups of every valid plan can run one after the other, so each prefix is closed under predecessors:
+an order ideal. The best plan for an ideal is the best over its last group, which makes the search exact
+over all plans and not only over intervals of one order.
+
+From each ideal all groups that may come next are enumerated once each, by adding nodes in ascending
+order; an activation that surely stays with its producer is added with it. A branch ends when a lower bound of the demand reaches the buffer (the bound only grows), when a
+rule of the scheme is broken for good, or when its parts can no longer meet. Nodes that are always alone,
+left-out ones among them, run as soon as they can: that loses no plan.
+
+Memory: an ideal costs about 400 bytes, so the default limit of 250,000 ideals means 100 MB, and the memo
+of group costs 150 MB more at most.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from explorer.fusion.network import bits
+from explorer.fusion.scheme import Scheme
+
+IDEAL_LIMIT = 250_000
+_REPORT_EVERY = 256  # ideals
+
+
+@dataclass(frozen=True)
+class IdealProgress:
+    """How far the search is. ``masks`` is the optimal plan once ``is_done``.
+
+    Attributes:
+        ideals: ideals expanded so far.
+        placed: operations in the ideals at hand, of ``operations``.
+        is_exceeded: given up, because the ideal or the time limit was reached.
+    """
+
+    ideals: int
+    placed: int
+    operations: int
+    seconds: float
+    is_done: bool = False
+    is_exceeded: bool = False
+    masks: tuple[int, ...] = ()
+
+
+def ideal_steps(
+    scheme: Scheme, *, ideal_limit: int = IDEAL_LIMIT, time_limit_seconds: float | None = None
+) -> Iterator[IdealProgress]:
+    """Search for the optimum; the last item is done or exceeded. Stop iterating to cancel."""
+    return _IdealSearch(scheme, ideal_limit, time_limit_seconds).steps()
+
+
+@dataclass
+class _State:
+    """The best way to an ideal: its cost, the group that completed it, where that began, what is ready."""
+
+    cost: int
+    group: int
+    before: int
+    ready: int
+
+
+_Parts = tuple[tuple[int, int], ...]  # connected parts of a group: nodes, and what they can reach
+
+
+class _Growth(NamedTuple):
+    """A group under enumeration: lower bound, nodes ready after it, nodes still to be tried, its parts."""
+
+    group: int
+    bound: int
+    ready: int
+    candidates: int
+    parts: _Parts
+
+
+class _IdealSearch:
+    def __init__(self, scheme: Scheme, ideal_limit: int, time_limit_seconds: float | None) -> None:
+        self.scheme = scheme
+        self.network = scheme.network
+        self.ideal_limit = ideal_limit
+        self.deadline = None if time_limit_seconds is None else time.perf_counter() + time_limit_seconds
+        rules = scheme.rules
+        self.alone = scheme.removed_mask | rules.solo
+        self.meets = self._reachable_by_fusion()
+        self.no_entry = rules.no_entry
+        self.units, self.unit_succs = self._units()
+        self.barriers = rules.barriers
+        self.layers: list[list[int]] = [[] for _ in range(len(self.network.nodes) + 1)]
+        self.states: dict[int, _State] = {}
+
+    def _reachable_by_fusion(self) -> tuple[int, ...]:
+        """For each node, itself and all nodes that one group could reach from it."""
+        found = [1 << i for i in range(len(self.network.nodes))]
+        for i in reversed(range(len(found))):
+            if not self.alone >> i & 1:
+                for j in bits(self.network.succs[i] & ~self.alone):
+                    found[i] |= found[j]
+        return tuple(found)
+
+    def _units(self) -> tuple[list[int], list[int]]:
+        """Each node with those that follow it, and what comes after them, as bits."""
+        units = [1 << i for i in range(len(self.network.nodes))]
+        after = list(self.network.succs)
+        for i in reversed(range(len(units))):
+            leader = self.scheme.follows(i)
+            if leader is not None:
+                units[leader] |= units[i]
+                after[leader] = after[leader] & ~(1 << i) | after[i]
+        return units, after
+
+    def steps(self) -> Iterator[IdealProgress]:
+        started = time.perf_counter()
+        total = len(self.network.nodes)
+        ready = sum(1 << i for i, preds in enumerate(self.network.preds) if not preds)
+        self._reach(0, 0, 0, 0, ready)
+        expanded = 0
+        for placed, layer in enumerate(self.layers):
+            for ideal in layer:
+                self._expand(ideal)
+                expanded += 1
+                if expanded % _REPORT_EVERY == 0:
+                    spent = time.perf_counter()
+                    late = self.deadline is not None and spent > self.deadline
+                    over = late or len(self.states) > self.ideal_limit
+                    yield IdealProgress(expanded, placed, total, spent - started, is_exceeded=over)
+                    if over:
+                        return
+            layer.clear()
+        seconds = time.perf_counter() - started
+        yield IdealProgress(expanded, total, total, seconds, is_done=True, masks=self._plan())
+
+    def _reach(self, before: int, group: int, ideal: int, cost: int, ready: int) -> None:
+        """Note a way to an ideal, after running what is ready and always alone."""
+        while single := ready & self.alone:
+            low = single & -single
+            ideal |= low
+            ready ^= low
+            if not low & self.scheme.removed_mask:
+                cost += self.scheme.cost(low).dram_bytes
+            ready |= self._freed(low.bit_length() - 1, ideal)
+        known = self.states.get(ideal)
+        if known is None:
+            self.states[ideal] = _State(cost, group, before, ready)
+            self.layers[ideal.bit_count()].append(ideal)
+        elif cost < known.cost:
+            known.cost, known.group, known.before = cost, group, before
+
+    def _expand(self, ideal: int) -> None:
+        """Every group that may come next: nodes are added in ascending order, so each is met once."""
+        scheme, capacity, ready = self.scheme, self.scheme.capacity_bytes, self.states[ideal].ready
+        cost_before, blocked = self.states[ideal].cost, None
+        stack = [_Growth(0, 0, ready, ready & ~self.alone, ())]
+        while stack:
+            group, bound, ready, candidates, parts = stack.pop()
+            while candidates:
+                low = candidates & -candidates
+                candidates ^= low
+                node = low.bit_length() - 1
+                if group and self._breaks_rule(node, group):
+                    continue
+                larger = bound + scheme.added_bound(node, group)
+                if larger >= capacity and group:
+                    continue
+                joined = self._joined(node, parts)
+                if len(joined) > 1:
+                    blocked = self._blocked(ideal) if blocked is None else blocked
+                    if not _can_meet(joined, ~blocked):
+                        continue
+                whole = group | self.units[node]
+                fresh = self._freed(node, ideal | whole)
+                after = (ready ^ low) | fresh
+                if len(joined) == 1:
+                    cost = scheme.cost(whole)
+                    if cost.fits:
+                        self._reach(ideal, whole, ideal | whole, cost_before + cost.dram_bytes, after)
+                if group or not low & self.no_entry:
+                    stack.append(_Growth(whole, larger, after, candidates | (fresh & ~self.alone), joined))
+
+    def _breaks_rule(self, node: int, group: int) -> bool:
+        """Whether the scheme forbids the node in every group above this one."""
+        is_entry = not self.network.preds[node] & group
+        return bool(self.barriers[node] & group or (is_entry and self.no_entry >> node & 1))
+
+    def _joined(self, node: int, parts: _Parts) -> _Parts:
+        """The connected parts of a group after adding a node; the part that holds it comes first."""
+        whole, reach, needs = self.units[node], self.meets[node], self.network.preds[node]
+        others = []
+        for part, far in parts:
+            if part & needs:
+                whole, reach = whole | part, reach | far
+            else:
+                others.append((part, far))
+        return ((whole, reach), *others)
+
+    def _freed(self, node: int, above: int) -> int:
+        """What comes after a node and its followers and whose predecessors are all in the set above."""
+        fresh = 0
+        for j in bits(self.unit_succs[node]):
+            if not self.network.preds[j] & ~above:
+                fresh |= 1 << j
+        return fresh
+
+    def _blocked(self, ideal: int) -> int:
+        """Nodes that cannot be in the next group: something that runs alone must come before them."""
+        found = 0
+        for i in bits(self.alone & ~ideal):
+            found |= self.network.descendants[i]
+        return found
+
+    def _plan(self) -> tuple[int, ...]:
+        ideal = self.network.all_nodes
+        groups = []
+        while True:
+            state = self.states[ideal]
+            singles = (ideal & ~state.before & ~state.group) & ~self.scheme.removed_mask
+            groups += [1 << i for i in sorted(bits(singles), reverse=True)]
+            if state.group:
+                groups.append(state.group)
+            if not state.group:
+                return tuple(reversed(groups))
+            ideal = state.before
+
+
+def _can_meet(parts: _Parts, allowed: int) -> bool:
+    """Whether each part reaches a node that some other part reaches too."""
+    for position, (_, reach) in enumerate(parts):
+        rest = 0
+        for other, (_, far) in enumerate(parts):
+            if other != position:
+                rest |= far
+        if not reach & rest & allowed:
+            return False
+    return True
