@@ -6,14 +6,13 @@ Exit codes: 0 fine, 1 failed, 2 bad input. ``EXPLORER_STRICT=1`` lets unexpected
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from explorer import __version__
-from explorer.errors import ExplorerError, InputError
+from explorer.errors import ExplorerError
 
 DEFAULT_TARGET = "ort:level=all,threads=1"
 
@@ -188,15 +187,6 @@ def _dimension(text: str) -> tuple[str, int]:
     if not name or not size.isdigit() or int(size) < 1:
         raise argparse.ArgumentTypeError(f"must look like N=4, not '{text}'")
     return name, int(size)
-
-
-def print_json(data: object) -> None:
-    """Write a JSON document to stdout."""
-    try:
-        sys.stdout.write(json.dumps(data, indent=1) + "\n")
-        sys.stdout.flush()
-    except ValueError as error:
-        raise InputError(f"the result cannot be written as JSON: {error}") from error
 
 
 if __name__ == "__main__":

@@ -320,10 +320,8 @@ def _say_event(event: OptimiseEvent, evaluated: list[dict[str, Any]]) -> None:
 
 
 def _print(arguments: Namespace, data: dict[str, Any], lines: Iterable[str]) -> int:
-    from explorer.cli import print_json
-
     if arguments.json:
-        print_json(data)
+        sys.stdout.write(json.dumps(data, indent=1) + "\n")
     else:
         sys.stdout.write("\n".join(lines) + "\n")
     return 0

@@ -4,6 +4,7 @@ from explorer.session.jobs import Job, JobState
 from explorer.session.optimise import Confirmed, OptimiseEvent
 from explorer.session.session import ExportResult, Session
 from explorer.session.snapshot import CandidateRow, CurvePoint, HistoryRow, Snapshot
+from explorer.session.stepping import Stepper
 
 __all__ = [
     "CandidateRow",
@@ -16,4 +17,5 @@ __all__ = [
     "OptimiseEvent",
     "Session",
     "Snapshot",
+    "Stepper",
 ]

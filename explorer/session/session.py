@@ -165,6 +165,11 @@ class Session:
             self._opt_in = value
 
     @property
+    def number(self) -> int:
+        """Grows with every change of state; a snapshot carries the number it was taken at."""
+        return self._number
+
+    @property
     def rejected(self) -> frozenset[str]:
         """Places the user does not want rewritten."""
         return frozenset(self._rejected)

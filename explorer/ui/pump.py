@@ -1,0 +1,40 @@
+"""Bring changes from the session's threads to the kernel's own thread, where widgets may be touched."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+
+class Pump:
+    """Calls ``render`` in the event loop's thread, once for many notifications in a row.
+
+    Without a running loop (a plain script, a test) nothing is called until ``flush``.
+    """
+
+    def __init__(self, render: Callable[[], None]) -> None:
+        self._render = render
+        self._lock = threading.Lock()
+        self._waiting = False
+        try:
+            self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            self._loop = None
+
+    def notify(self) -> None:
+        """Ask for a rendering; callable from any thread."""
+        with self._lock:
+            if self._waiting:
+                return
+            self._waiting = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.flush)
+
+    def flush(self) -> None:
+        """Render now, if anything has changed since the last time."""
+        with self._lock:
+            if not self._waiting:
+                return
+            self._waiting = False
+        self._render()
