@@ -1,0 +1,1 @@
+"""Benchmarks behind `explorer bench NAME`: each module has `run() -> dict`."""
