@@ -15,7 +15,7 @@ class Candidate:
     Attributes:
         rule: the rule's name.
         anchor: id of the node at which matching started.
-        nodes: ids of the nodes that the rewrite removes, in graph order.
+        nodes: ids of the nodes that the rewrite removes, in graph order; none if it only drops weights.
         variant: tells several rewrites of the same nodes apart (a factor, a form).
         fingerprint: of the graph it belongs to; applying it to another graph raises.
         numeric_class: what it does to the numbers.

@@ -87,6 +87,13 @@ def nbytes(value: ir.Value | None) -> int:
     return 0 if found is None or found.dtype == ir.DataType.STRING else found.nbytes
 
 
+def freed_bytes(drops: Iterable[ir.Value | None], removed: Iterable[ir.Node]) -> int:
+    """Bytes of the dropped constants that only the removed nodes, or bodies of theirs, read."""
+    gone = set(removed)
+    values = dict.fromkeys(value for value in drops if value is not None)
+    return sum(nbytes(v) for v in values if all(goes_with(reader, gone) for reader, _ in v.uses()))
+
+
 def element_bytes(value: ir.Value) -> int:
     """Bytes of one element; 0 if the type is unknown."""
     return 0 if value.dtype is None else value.dtype.bitwidth // 8
@@ -220,7 +227,7 @@ def exclusive(inner: Iterable[ir.Node], outer: ir.Node) -> tuple[ir.Node, ...]:
     for node in inner:
         outputs = [value for value in node.outputs if value.name]
         if node.graph is outer.graph and all(
-            not value.is_graph_output() and all(reader in going for reader in readers(value))
+            not value.is_graph_output() and all(goes_with(reader, going) for reader in readers(value))
             for value in outputs
         ):
             going[node] = None

@@ -11,7 +11,7 @@ from explorer.graph import Graph, node_id
 from explorer.graph.shapes import check, infer_shapes
 from explorer.rewrite.builder import Builder
 from explorer.rewrite.candidate import Candidate, Enumeration, Rejection
-from explorer.rewrite.context import Context, goes_with, is_const, nbytes, operator
+from explorer.rewrite.context import Context, freed_bytes, is_const, operator
 from explorer.rewrite.legality import obstacle
 from explorer.rewrite.replace import remove_nodes, replace_outputs
 from explorer.rewrite.rule import Match, Refusal, Rule
@@ -109,15 +109,8 @@ def _candidate(rule: Rule, anchor: ir.Node, match: Match, context: Context) -> C
         numeric_class=rule.numeric_class,
         portable=rule.portable,
         summary=match.summary or rule.title,
-        bytes_delta=match.new_bytes - _freed_bytes(match),
+        bytes_delta=match.new_bytes - freed_bytes(match.drops, match.nodes),
     )
-
-
-def _freed_bytes(match: Match) -> int:
-    """Bytes of the dropped constants that only the removed nodes, or bodies of theirs, read."""
-    removed = set(match.nodes)
-    dropped = {value for value in match.drops if value is not None}
-    return sum(nbytes(v) for v in dropped if all(goes_with(reader, removed) for reader, _ in v.uses()))
 
 
 def _place(match: Match, context: Context) -> tuple[str, ...]:
