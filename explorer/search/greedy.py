@@ -16,9 +16,12 @@ from explorer.graph import Graph
 from explorer.rewrite import EquivalenceReport, NumericClass, RuleSet, find_candidates
 from explorer.search.events import Evaluated, Evaluating, Event, Failed, Finished, Proposed, Taken
 from explorer.search.moves import AppliedMove, Move, apply_move, group_moves
+from explorer.search.prior import rough_ns
 
 PROMISING_RATIO = 0.985
 """Below this, an inconclusive comparison is worth repeating with care."""
+
+_LEAST_PER_ROUND = 4
 
 Check = Callable[[Graph, NumericClass], EquivalenceReport]
 
@@ -61,7 +64,9 @@ class Greedy:
     _visited: set[str] = field(default_factory=set, init=False)
     _settled: set[Move] = field(default_factory=set, init=False)
     _pending: list[Move] = field(default_factory=list, init=False)
-    _promise: dict[Move, float] = field(default_factory=dict, init=False)
+    _measured: dict[Move, float] = field(default_factory=dict, init=False)
+    _guessed: dict[Move, float] = field(default_factory=dict, init=False)
+    _applied: dict[Move, AppliedMove] = field(default_factory=dict, init=False)
 
     def events(self) -> Generator[Event, Answer | None, None]:
         """Run until no move gains, the budget is spent, or the consumer closes the generator."""
@@ -86,57 +91,82 @@ class Greedy:
             return
         self.graph = graph
         self._visited.add(graph.fingerprint())
+        self._applied.clear()
+        self._guessed.clear()
         yield Taken(move, tried.applied.candidates, graph, tried.delta, report)
 
     def _best_move(self) -> Generator[Event, Answer | None, _Tried | None]:
-        """Evaluate open moves, most promising first; stop early at one that gained as promised."""
-        queue = self._open_moves()
-        gaining: list[_Tried] = []
-        while queue and self.spent < self.budget:
-            queue.sort(key=lambda move: self._promise.get(move, 1.0))
-            move = queue.pop(0)
-            promised = move in self._promise and self._promise[move] < 1.0
-            tried = yield from self._evaluate(move)
+        """Evaluate open moves, most promising first, until the best one found beats what the rest promises.
+
+        One round spends at most half of what is left of the budget, so that a gain is taken before it is gone.
+        """
+        queue, gaining = self._open_moves(), list[_Tried]()
+        limit = self.spent + max(_LEAST_PER_ROUND, (self.budget - self.spent) // 2)
+        while queue and self.spent < min(self.budget, limit if gaining else self.budget):
+            queue.sort(key=self._promise)
+            best = min((tried.delta.ratio for tried in gaining), default=1.0)
+            if gaining and self._promise(queue[0]) >= best:
+                break
+            tried = yield from self._evaluate(queue.pop(0))
             if tried is None:
                 continue
-            self._promise[move] = tried.delta.ratio
+            move = tried.applied.move
+            self._measured[move] = tried.delta.ratio
             if tried.delta.verdict is Verdict.FASTER:
                 gaining.append(tried)
-                if promised:
-                    break
             else:
                 self._settled.add(move)
                 queue += self._divide(move, tried.delta)
         return min(gaining, key=lambda tried: tried.delta.ratio, default=None)
+
+    def _promise(self, move: Move) -> float:
+        """The ratio a move reached before, or else a rough guess."""
+        return self._measured.get(move, self._guessed.get(move, 1.0))
 
     def _open_moves(self) -> list[Move]:
         """All sites of each rule together, and the parts of sets that did not pay as a whole."""
         found = [c for c in find_candidates(self.graph, self.rules).candidates if c.place not in self.banned]
         offered = {c.place for c in found}
         self._pending = [m for m in self._pending if not offered.isdisjoint(m.places)]
-        moves = dict.fromkeys([*group_moves(found), *self._pending])
-        return [move for move in moves if move not in self._settled]
+        fresh = [move for move in group_moves(found) if move not in self._settled]
+        now_ns = rough_ns(self.graph)
+        for move in fresh:
+            applied = self._apply(move)
+            if applied is not None:
+                self._guessed.setdefault(move, rough_ns(applied.graph) / now_ns)
+        return list(dict.fromkeys([*fresh, *(m for m in self._pending if m not in self._settled)]))
+
+    def _apply(self, move: Move) -> AppliedMove | None:
+        """The graph after a move, or None if it breaks a promise, changes nothing, or was seen before."""
+        if move not in self._applied:
+            try:
+                applied = apply_move(self.graph, move, self.rules)
+            except RewriteError:
+                return None
+            if applied is None or applied.graph.fingerprint() in self._visited:
+                return None
+            self._applied[move] = applied
+        return self._applied[move]
 
     def _divide(self, move: Move, delta: Delta) -> list[Move]:
         """Halves of a move that did not pay as a whole; none if the runtime does it already."""
         if delta.verdict is Verdict.IDENTICAL:
             return []
         parts = [part for part in move.halves() if part not in self._settled]
-        for part in parts:
-            self._promise.setdefault(part, 1.0 + abs(delta.ratio - 1.0) / 2)
+        self._guessed.update({part: 1.0 + abs(delta.ratio - 1.0) / 2 for part in parts})
         self._pending += parts
         return parts
 
     def _evaluate(self, move: Move) -> Generator[Event, Answer | None, _Tried | None]:
         yield Evaluating(move, self.spent, self.budget)
+        applied = self._apply(move)
+        if applied is None:
+            self._settled.add(move)
+            yield Failed(move, "it no longer applies, or leads back to a graph already seen")
+            return None
         try:
-            applied = apply_move(self.graph, move, self.rules)
-            if applied is None or applied.graph.fingerprint() in self._visited:
-                self._settled.add(move)
-                yield Failed(move, "it no longer applies, or leads back to a graph already seen")
-                return None
             delta = self._compare(applied.graph)
-        except (RewriteError, RuntimeFailure, WorkerError) as failure:
+        except (RuntimeFailure, WorkerError) as failure:
             self._settled.add(move)
             self.spent += 1
             yield Failed(move, str(failure))
