@@ -77,13 +77,13 @@ class UnfuseGemmActivation(PatternRule):
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """Any FusedGemm."""
         activation = node.attributes.get_string("activation", "") or ""
-        refuse_unless(activation in {"", *_PARAMETERS}, f"activation '{activation}' is not known")
+        refuse_unless(activation in _PARAMETERS, f"activation '{activation}' is not known")
         has_bias = operand(node, 2) is not None or context.opset >= 11
         refuse_unless(has_bias, f"Gemm needs a C before opset 11, the model imports {context.opset}")
         given = {k for k in node.attributes if k.startswith("activation_")}
-        missing = {f"activation_{k}" for k in _PARAMETERS.get(activation, {})} - given
+        missing = {f"activation_{k}" for k in _PARAMETERS[activation]} - given
         refuse_unless(not missing, f"{', '.join(sorted(missing))} is not given")
-        summary = f"{text(node.outputs[0])}: Gemm, then {activation or 'nothing'}"
+        summary = f"{text(node.outputs[0])}: Gemm, then {activation}"
         return Match((node,), (node.outputs[0],), {"activation": activation}, summary=summary)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
@@ -91,8 +91,6 @@ class UnfuseGemmActivation(PatternRule):
         (node,), like, name = match.nodes, match.outputs[0], match["activation"]
         own = [key for key in node.attributes if key.startswith("activation")]
         value = build.op("Gemm", node.inputs, attributes_of(node, *own), like=like)
-        if not name:
-            return [value]
         parameters = {key: node.attributes.get_float(f"activation_{key}") for key in _PARAMETERS[name]}
         return [build.op(name, [value], parameters, like=like)]
 

@@ -27,7 +27,7 @@ def _with_operand(
     """The same Gemm with another operand and its transposition flag flipped."""
     inputs = list(gemm.inputs)
     inputs[position] = value
-    flag = {_FLAGS[position]: int(not _is_set(gemm, position))}
+    flag = {_FLAGS[position]: None if _is_set(gemm, position) else 1}
     return build.op("Gemm", inputs, attributes_of(gemm, **flag), like=like)
 
 

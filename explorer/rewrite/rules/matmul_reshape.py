@@ -21,7 +21,7 @@ from explorer.rewrite.context import (
     rank,
     text,
 )
-from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
+from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, refuse_unless
 from explorer.rewrite.rules.patterns import absorbed, describe_dims, reader_of
 
 
@@ -53,13 +53,14 @@ class UnflattenMatMul(PatternRule):
             return None
         transposed = _check_gemm(node)
         refuse_unless(rank(weight) == 2, f"{text(weight)} has rank {rank(weight)}, not 2", before, after)
+        inner, columns = (dim(weight, axis) for axis in ((1, 0) if transposed else (0, 1)))
         refuse_unless(
-            dim(result, -1) == dim(node.outputs[0], -1) and dim(result, -1) is not None,
+            dim(result, -1) == columns and columns is not None,
             f"{text(result)} {describe_dims(result)} does not keep the columns of {text(node.outputs[0])}",
             before,
             after,
         )
-        shape = _left_shape(source, node, result)
+        shape = _left_shape(source, inner, result)
         size = (8 * len(shape) if shape else 0) + (nbytes(weight) if transposed else 0)
         bindings = {"node": node, "source": source, "shape": shape, "transposed": transposed}
         summary = f"{text(source)} is multiplied without being flattened"
@@ -101,23 +102,20 @@ def _check_gemm(node: ir.Node) -> bool:
     return transposed
 
 
-def _left_shape(source: ir.Value, node: ir.Node, result: ir.Value) -> list[int] | None:
+def _left_shape(source: ir.Value, inner: int | str | None, result: ir.Value) -> list[int] | None:
     """None if ``source`` fits as it is, else the shape it needs."""
-    columns = dim(operand(node, 0), -1)
     lead = (rank(result) or 1) - 1
-    same = rank(source) == lead + 1 and dim(source, -1) == columns and columns is not None
+    same = rank(source) == lead + 1 and dim(source, -1) == inner and inner is not None
     if same and all(_known_equal(source, result, axis) for axis in range(lead)):
         return None
     wanted, have = dims(result), dims(source)
-    refuse_unless(
-        wanted is not None and have is not None and isinstance(columns, int),
-        f"{text(source)} {describe_dims(source)} and {text(result)} {describe_dims(result)} are not provably the "
-        "same but for the last dim",
-    )
-    shape = [*(wanted or ())[:-1], columns if isinstance(columns, int) else 0]
-    refuse_unless(
-        prod(shape) == prod(have or ()), f"{text(source)} has {prod(have or ())} elements, not {prod(shape)}"
-    )
+    if wanted is None or have is None or not isinstance(inner, int):
+        raise Refusal(
+            f"{text(source)} {describe_dims(source)} and {text(result)} {describe_dims(result)} are not provably "
+            "the same but for the last dim"
+        )
+    shape = [*wanted[:-1], inner]
+    refuse_unless(prod(shape) == prod(have), f"{text(source)} has {prod(have)} elements, not {prod(shape)}")
     return shape
 
 

@@ -23,7 +23,7 @@ from explorer.rewrite.context import (
     text,
 )
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
-from explorer.rewrite.rules.siblings import groups, siblings, slices, split, split_sizes
+from explorer.rewrite.rules.siblings import groups, siblings, slices, split, split_bytes, split_sizes
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class MergeParallelMatMuls(Rule):
             nodes = tuple(n for branch in branches for n in branch.nodes)
             outputs = tuple(branch.output for branch in branches)
             summary = f"{len(members)} products of {text(node.inputs[0])} become one"
-            size = sum(branch.new_bytes for branch in branches) + 8 * len(branches)
+            size = sum(branch.new_bytes for branch in branches) + split_bytes(len(branches), context)
             drops = tuple(value for branch in branches for value in branch.constants)
             yield Match(nodes, outputs, {"branches": branches}, "", summary, size, drops)
 

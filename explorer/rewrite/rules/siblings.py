@@ -42,6 +42,11 @@ def split(value: ir.Value, sizes: Sequence[int], axis: int, build: Builder) -> t
     return build.ops("Split", [value, build.ints(sizes, "split")], {"axis": axis}, outputs=len(sizes))
 
 
+def split_bytes(parts: int, context: Context) -> int:
+    """Bytes of the constant that ``split`` creates for the sizes."""
+    return 8 * parts if context.opset >= 13 else 0
+
+
 def split_sizes(node: ir.Node, total: int | None) -> tuple[int, ...] | None:
     """Constant sizes of a Split: attribute, input, or equal parts of ``total``; None if not known."""
     given = node.attributes.get_ints("split", None)

@@ -23,7 +23,7 @@ from explorer.rewrite.context import (
 )
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
 from explorer.rewrite.rules.patterns import absorbed, describe_dims, is_last_axis
-from explorer.rewrite.rules.siblings import groups, slices, split
+from explorer.rewrite.rules.siblings import groups, slices, split, split_bytes
 
 EVERYWHERE = 1_000_000  # whether a path joins two nodes may depend on any node of the graph
 
@@ -61,7 +61,7 @@ class StackMatMulsOfSameWeight(Rule):
             for members in groups(fitting):
                 outputs = tuple(matmul.outputs[0] for matmul in members)
                 summary = f"{len(members)} products with {text(weight)} become one"
-                size = 8 * len(members) if context.opset >= 13 else 0
+                size = split_bytes(len(members), context)
                 yield Match(members, outputs, {}, "", summary, size)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
