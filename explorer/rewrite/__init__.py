@@ -3,7 +3,7 @@
 from explorer.rewrite.candidate import Candidate, Enumeration, Rejection, place_of
 from explorer.rewrite.engine import apply, apply_many, find_candidates
 from explorer.rewrite.equivalence import EquivalenceReport, check_equivalence
-from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule
+from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule, loosest
 from explorer.rewrite.ruleset import RuleSet, all_rules, default_rules
 
 __all__ = [
@@ -23,5 +23,6 @@ __all__ = [
     "check_equivalence",
     "default_rules",
     "find_candidates",
+    "loosest",
     "place_of",
 ]

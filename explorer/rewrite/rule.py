@@ -8,7 +8,7 @@ values and the checker are the engine's business (pre-conditions G1 to G9); a ru
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,6 +31,11 @@ class NumericClass(StrEnum):
     REASSOCIATED = "R"  # equal up to the order of floating-point operations
     DOMAIN = "D"  # equal for finite values or under another stated assumption about values
     APPROXIMATE = "A"  # a different function, close enough by somebody's judgement
+
+
+def loosest(classes: Iterable[NumericClass]) -> NumericClass:
+    """The class that promises least; EXACT for none."""
+    return max(classes, key=list(NumericClass).index, default=NumericClass.EXACT)
 
 
 class Refusal(Exception):

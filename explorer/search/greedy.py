@@ -13,7 +13,7 @@ from enum import Enum
 from explorer.cost import CostModel, Delta, Verdict
 from explorer.errors import RewriteError, RuntimeFailure, WorkerError
 from explorer.graph import Graph
-from explorer.rewrite import EquivalenceReport, NumericClass, RuleSet, find_candidates
+from explorer.rewrite import EquivalenceReport, NumericClass, RuleSet, find_candidates, loosest
 from explorer.search.events import Evaluated, Evaluating, Event, Failed, Finished, Proposed, Taken
 from explorer.search.moves import AppliedMove, Move, apply_move, group_moves
 from explorer.search.prior import rough_ns
@@ -80,7 +80,7 @@ class Greedy:
 
     def _propose(self, tried: _Tried) -> Generator[Event, Answer | None, None]:
         move, graph = tried.applied.move, tried.applied.graph
-        report = self.check(graph, self.rules[move.rule].numeric_class)
+        report = self.check(graph, loosest(self.rules[rule].numeric_class for rule in move.rules))
         if not report.passed:
             self._settled.add(move)
             yield Failed(move, report.sentence())
@@ -116,7 +116,7 @@ class Greedy:
                 gaining.append(tried)
             else:
                 self._settled.add(move)
-                queue += self._divide(move, tried.delta)
+                queue += [*self._opened_by(tried), *self._divide(move, tried.delta)]
         return min(gaining, key=lambda tried: tried.delta.ratio, default=None)
 
     def _promise(self, move: Move) -> float:
@@ -129,12 +129,15 @@ class Greedy:
         offered = {c.place for c in found}
         self._pending = [m for m in self._pending if not offered.isdisjoint(m.places)]
         fresh = [move for move in group_moves(found) if move not in self._settled]
+        self._guess(fresh)
+        return list(dict.fromkeys([*fresh, *(m for m in self._pending if m not in self._settled)]))
+
+    def _guess(self, moves: list[Move]) -> None:
         now_ns = rough_ns(self.graph)
-        for move in fresh:
+        for move in moves:
             applied = self._apply(move)
             if applied is not None:
                 self._guessed.setdefault(move, rough_ns(applied.graph) / now_ns)
-        return list(dict.fromkeys([*fresh, *(m for m in self._pending if m not in self._settled)]))
 
     def _apply(self, move: Move) -> AppliedMove | None:
         """The graph after a move, or None if it breaks a promise, changes nothing, or was seen before."""
@@ -148,9 +151,24 @@ class Greedy:
             self._applied[move] = applied
         return self._applied[move]
 
+    def _opened_by(self, tried: _Tried) -> list[Move]:
+        """What becomes possible after a move that simplifies the graph without gaining by itself."""
+        move, graph = tried.applied.move, tried.applied.graph
+        if tried.delta.verdict is Verdict.SLOWER or self._guessed.get(move, 1.0) >= 1.0 or move.after:
+            return []
+        known = {c.place for c in find_candidates(self.graph, self.rules).candidates}
+        found = [c for c in find_candidates(graph, self.rules).candidates if c.place not in known]
+        moves = group_moves((c for c in found if c.place not in self.banned), after=move)
+        self._guess(moves)
+        return moves
+
     def _divide(self, move: Move, delta: Delta) -> list[Move]:
-        """Halves of a move that did not pay as a whole; none if the runtime does it already."""
-        if delta.verdict is Verdict.IDENTICAL:
+        """Halves of a move that did not pay as a whole; none if the runtime does it already.
+
+        A set within noise is divided once, in case gains and losses cancel; a slower one until it is clear where.
+        """
+        is_part = move in self._pending
+        if delta.verdict is Verdict.IDENTICAL or (is_part and delta.verdict is Verdict.WITHIN_NOISE):
             return []
         parts = [part for part in move.halves() if part not in self._settled]
         self._guessed.update({part: 1.0 + abs(delta.ratio - 1.0) / 2 for part in parts})

@@ -17,23 +17,40 @@ from explorer.rewrite import Candidate, RuleSet, apply_many, find_candidates
 
 @dataclass(frozen=True)
 class Move:
-    """Sites of one rule to be rewritten together, by place."""
+    """Sites of one rule to be rewritten together, by place; perhaps after another move.
+
+    Attributes:
+        rule: the rule's name.
+        places: where.
+        after: a move to make first: one that gains nothing itself but opens these sites (folding a
+            normalisation, then fusing the activation behind it).
+    """
 
     rule: str
     places: tuple[str, ...]
+    after: Move | None = None
 
     @property
     def label(self) -> str:
-        """Such as "fold-batchnorm-into-conv at 20 places"."""
+        """Such as "fold-batchnorm-into-conv at 20 places, then fuse-conv-activation at 17 places"."""
         count = len(self.places)
-        return f"{self.rule} at {count} places" if count > 1 else self.places[0]
+        own = f"{self.rule} at {count} places" if count > 1 else self.places[0]
+        return own if self.after is None else f"{self.after.label}, then {own}"
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules it uses, in order."""
+        return (self.rule,) if self.after is None else (*self.after.rules, self.rule)
 
     def halves(self) -> tuple[Move, ...]:
         """The two halves of the set, in graph order; () for a single site."""
         middle = len(self.places) // 2
         if not middle:
             return ()
-        return (Move(self.rule, self.places[:middle]), Move(self.rule, self.places[middle:]))
+        return (
+            Move(self.rule, self.places[:middle], self.after),
+            Move(self.rule, self.places[middle:], self.after),
+        )
 
 
 @dataclass(frozen=True)
@@ -45,12 +62,14 @@ class AppliedMove:
     candidates: tuple[Candidate, ...]
 
 
-def group_moves(candidates: Iterable[Candidate]) -> list[Move]:
+def group_moves(candidates: Iterable[Candidate], after: Move | None = None) -> list[Move]:
     """One move per rule (and variant): its sites that do not overlap, in graph order."""
     groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         groups[candidate.rule, candidate.variant].append(candidate)
-    return [Move(rule, tuple(c.place for c in _disjoint(members))) for (rule, _), members in groups.items()]
+    return [
+        Move(rule, tuple(c.place for c in _disjoint(members)), after) for (rule, _), members in groups.items()
+    ]
 
 
 def apply_move(graph: Graph, move: Move, rules: RuleSet) -> AppliedMove | None:
@@ -62,10 +81,16 @@ def apply_move(graph: Graph, move: Move, rules: RuleSet) -> AppliedMove | None:
     Raises:
         RewriteError: the rewritten graph broke a promise.
     """
+    first: tuple[Candidate, ...] = ()
+    if move.after is not None:
+        before = apply_move(graph, move.after, rules)
+        if before is None:
+            return None
+        graph, first = before.graph, before.candidates
     offered = {c.place: c for c in find_candidates(graph, rules.only([move.rule])).candidates}
     wanted = [offered[place] for place in move.places if place in offered]
     result, applied = apply_many(graph, wanted, rules)
-    return AppliedMove(move, result, applied) if applied else None
+    return AppliedMove(move, result, (*first, *applied)) if applied else None
 
 
 def _disjoint(candidates: Iterable[Candidate]) -> list[Candidate]:

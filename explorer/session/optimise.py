@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from explorer.cost import MeasuredCost
+from explorer.rewrite import loosest
 from explorer.runtime import Delta, Measurement, Mode, Verdict
 from explorer.search import Answer, Event, Greedy, Step, Taken
 from explorer.session.history import Entry
@@ -81,7 +82,7 @@ def entry_of(taken: Taken, greedy: Greedy) -> Entry:
     """The history entry of a move: its sites were measured together."""
     batch = len(taken.candidates)
     steps = tuple(Step.of(candidate, taken.delta, batch) for candidate in taken.candidates)
-    numeric_class = greedy.rules[taken.move.rule].numeric_class
+    numeric_class = loosest(greedy.rules[rule].numeric_class for rule in taken.move.rules)
     return Entry(taken.graph, steps, taken.move.label, taken.report, numeric_class)
 
 

@@ -28,6 +28,7 @@ from explorer.rewrite import (
     check_equivalence,
     default_rules,
     find_candidates,
+    loosest,
 )
 from explorer.runtime import Delta, Latency, Measurement, Measurer, Mode, Target
 from explorer.runtime.executor import CancelToken
@@ -270,8 +271,10 @@ class Session:
             extra: numeric class of a rewrite that is not in the history yet.
         """
         classes = [entry.numeric_class for entry in self._history.past]
-        loosest = max([*classes, extra or NumericClass.EXACT], key=_LOOSENESS.__getitem__)
-        return check_equivalence(self.original, graph or self.graph, self._reference.run, loosest, self.dims)
+        numeric_class = loosest([*classes, extra or NumericClass.EXACT])
+        return check_equivalence(
+            self.original, graph or self.graph, self._reference.run, numeric_class, self.dims
+        )
 
     # Deciding
 
@@ -418,6 +421,3 @@ class Session:
         with self._changing():
             self._history, self._rejected = history, set(rejected)
             self._measured, self._totals = dict(measured), dict(totals)
-
-
-_LOOSENESS = {kind: rank for rank, kind in enumerate("ERDA")}
