@@ -45,6 +45,9 @@ HOMES: dict[str, set[str]] = {
     "onnx_ir": {"explorer.graph", "explorer.rewrite", "explorer.runtime"},
     "onnxruntime": {"explorer.runtime"},
     "openvino": {"explorer.runtime"},
+    "tvm": {"explorer.runtime"},
+    "distributed": {"explorer.runtime"},
+    "dask": {"explorer.runtime"},
     "torch": {"explorer.cost", "explorer.explain", "explorer.search.ppo"},
     "torch_geometric": {"explorer.cost", "explorer.explain"},
     "networkx": {"explorer.fusion", "explorer.ui.graphview"},  # layout wants an acyclic graph
@@ -57,7 +60,17 @@ HOMES: dict[str, set[str]] = {
     "voila": {"explorer.launch"},
 }
 # Imported inside functions, so that opening the app (session, ui) waits for none of them.
-LAZY = {"onnxruntime", "openvino", "torch", "torch_geometric", "ortools", "pymoo"}
+LAZY = {
+    "onnxruntime",
+    "openvino",
+    "tvm",
+    "distributed",
+    "dask",
+    "torch",
+    "torch_geometric",
+    "ortools",
+    "pymoo",
+}
 
 
 @dataclass(frozen=True)

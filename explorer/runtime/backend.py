@@ -9,13 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from explorer.errors import TargetError
+
 if TYPE_CHECKING:
+    from explorer.runtime.executed import Executed
     from explorer.runtime.target import Option, Target
 
 Array = npt.NDArray[Any]
@@ -26,7 +30,12 @@ Timer = Callable[[], int]
 """A clock that returns nanoseconds."""
 
 _STORED = re.compile(r"\.[0-9a-f]{16}\.onnx$")
-_MODULES = {"ort": "explorer.runtime.backends.ort"}
+_LONGEST = 300
+_MODULES = {
+    "ort": "explorer.runtime.backends.ort",
+    "openvino": "explorer.runtime.backends.openvino",
+    "tvm": "explorer.runtime.backends.tvm",
+}
 
 
 class RuntimeSession(Protocol):
@@ -55,12 +64,24 @@ class Backend(Protocol):
         """Its name for people."""
 
     @property
+    def requires(self) -> str:
+        """The Python module that must be installed."""
+
+    @property
+    def extra(self) -> str:
+        """The extra of this package that installs it; "" if it always comes along."""
+
+    @property
     def options(self) -> tuple[Option, ...]:
         """The options a target may set, in canonical order; one of them is ``threads``."""
 
     @property
     def saves_optimized(self) -> bool:
         """Whether ``save_optimized`` is possible."""
+
+    @property
+    def profiles(self) -> bool:
+        """Whether ``profile`` is possible."""
 
     def versions(self) -> dict[str, str]:
         """Names and versions of the libraries that decide how fast a model runs."""
@@ -77,6 +98,9 @@ class Backend(Protocol):
     def save_optimized(self, path: Path, target: Target, out_path: Path) -> None:
         """Write the model as the runtime would execute it; raises RuntimeFailure."""
 
+    def profile(self, path: Path, target: Target, feeds: Feeds, runs: int) -> tuple[Executed, ...]:
+        """Time of each executed operator in a fresh session; raises RuntimeFailure."""
+
 
 def backend_names() -> tuple[str, ...]:
     """The runtimes a target can name."""
@@ -87,6 +111,25 @@ def backend_for(name: str) -> Backend:
     """The backend registered under a name, without loading the runtime itself."""
     backend: Backend = import_module(_MODULES[name]).BACKEND
     return backend
+
+
+def is_installed(name: str) -> bool:
+    """Whether the runtime behind a backend can be imported here, without importing it."""
+    return find_spec(backend_for(name).requires) is not None
+
+
+def missing_runtime(backend: Backend) -> TargetError:
+    """The error to raise where a runtime is asked for that is not installed."""
+    return TargetError(
+        f"{backend.title} is not installed here; install it with `pip install 'explorer[{backend.extra}]'` "
+        "or choose another target."
+    )
+
+
+def in_one_line(text: str) -> str:
+    """A library's message without line breaks, cut to a readable length."""
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def as_feeds(feeds: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:

@@ -19,6 +19,7 @@ import numpy as np
 from explorer.runtime.backend import Feeds, RuntimeSession, as_feeds, backend_for
 from explorer.runtime.environment import Environment, cpu_model, system_name
 from explorer.runtime.estimate import latency_from, measurement_from
+from explorer.runtime.executed import Executed
 from explorer.runtime.measurement import Latency, Measurement
 from explorer.runtime.progress import OnProgress, ignore_progress
 from explorer.runtime.protocol import Protocol
@@ -28,6 +29,9 @@ from explorer.runtime.target import Target
 
 if TYPE_CHECKING:
     import onnx_ir as ir
+
+
+_FEWEST_RUNS, _MOST_RUNS = 5, 50
 
 
 class _BoundSession:
@@ -118,6 +122,28 @@ def run_model(path: Path, feeds_list: Sequence[Feeds], target: Target) -> list[d
         return [dict(zip(session.output_names, session.bind(feeds)(), strict=True)) for feeds in feeds_list]
     finally:
         session.close()
+
+
+def profile_model(
+    path: Path, feeds: Feeds, target: Target, rounds: int, budget_ns: int
+) -> list[tuple[Executed, ...]]:
+    """Time per executed operator, in several fresh sessions.
+
+    Args:
+        path: the model.
+        feeds: its inputs.
+        target: runtime and options.
+        rounds: number of sessions.
+        budget_ns: time that all runs together should take; each session makes 5 to 50.
+
+    Raises:
+        RuntimeFailure: the runtime cannot load or run it, or has no profiler.
+    """
+    profile = backend_for(target.runtime).profile
+    trial = profile(path, target, feeds, 1)
+    run_ns = sum(one.durations_ns[0] for one in trial) or 1
+    runs = min(_MOST_RUNS, max(_FEWEST_RUNS, budget_ns // (rounds * run_ns)))
+    return [profile(path, target, feeds, runs) for _ in range(rounds)]
 
 
 def optimized_model(path: Path, target: Target, out_path: Path) -> Path:

@@ -22,6 +22,7 @@ from explorer.runtime.estimate import identical
 from explorer.runtime.executor import CancelToken, WorkerExecutor, run_job
 from explorer.runtime.lane import JobOptions
 from explorer.runtime.measurement import FORMAT, Latency, Measurement
+from explorer.runtime.profile import Profile, profile_from
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress
 from explorer.runtime.protocol import Mode, Protocol
 from explorer.runtime.store import ModelStore
@@ -30,7 +31,7 @@ from explorer.runtime.target import Target
 if TYPE_CHECKING:
     from explorer.graph import Graph
 
-Result = TypeVar("Result", Measurement, Latency)
+Result = TypeVar("Result", Measurement, Latency, Profile)
 
 REFERENCE = "ort:level=disable,threads=1"
 """Where outputs are computed for comparison: a runtime's own optimiser can be wrong."""
@@ -195,6 +196,45 @@ class Measurer:
             return self._optimized(a, target, cancel) == self._optimized(b, target, cancel)
         except RuntimeFailure:
             return False
+
+    def profile(
+        self,
+        graph: Graph,
+        feeds: Feeds,
+        target: str | Target,
+        cancel: CancelToken | None = None,
+        *,
+        rounds: int = 3,
+        budget_s: float = 3.0,
+        fresh: bool = False,
+    ) -> Profile:
+        """Time per node of a graph, by the runtime's own profiler.
+
+        Raises:
+            RuntimeFailure: the runtime cannot load or run the graph, or has no profiler.
+            WorkerError: the worker crashed, hung or ran out of memory.
+        """
+        target, arrays = Target.parse(target), as_feeds(feeds)
+        path = self._store.put_marked(graph)
+        where = self.environment(target, cancel)
+        key = {
+            "kind": "profile",
+            "format": FORMAT,
+            "graph": path.stem,
+            "target": str(target),
+            "feeds": feeds_digest(arrays),
+            "settings": [rounds, budget_s],
+            "environment": where.to_json(),
+        }
+        known = None if fresh else self._cached(key, Profile)
+        if known is not None:
+            return known
+        options = JobOptions(f"profiling '{graph.name}' on {target}", _RUN_TIMEOUT_S)
+        arguments = (path, arrays, target, rounds, round(budget_s * 1e9))
+        executed = run_job(self._executor, options, cancel, jobs.profile_model, *arguments)
+        result = profile_from(graph, executed, target, where)
+        self._cache.put(key, result.to_json())
+        return result
 
     def optimized_model(
         self, graph: Graph, target: str | Target, out_path: Path, cancel: CancelToken | None = None

@@ -8,13 +8,14 @@ only its structure and the weights it really changed.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
 import threading
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
@@ -57,19 +58,33 @@ class ModelStore:
         Raises:
             RuntimeFailure: the file cannot be written.
         """
-        fingerprint = graph.fingerprint()
         with self._lock:
-            if fingerprint not in self._paths:
-                path = self.folder / stored_name(graph.name, fingerprint)
-                try:
-                    self._write(graph.model, path)
-                except OSError as error:
-                    raise RuntimeFailure(
-                        f"'{graph.name}' cannot be written to '{self.folder}' for the runtime: "
-                        f"{error.strerror or error}; free some space or set TMPDIR."
-                    ) from error
-                self._paths[fingerprint] = path
-            return self._paths[fingerprint]
+            return self._put(graph, graph.fingerprint(), lambda: graph.model)
+
+    def put_marked(self, graph: Graph) -> Path:
+        """As ``put``, but the names of nodes and values carry the node ids (see ``marked``).
+
+        Ids count here, which fingerprints ignore, so that each graph object is written for itself.
+        """
+        from explorer.graph import node_id
+        from explorer.runtime.marked import marked_model
+
+        ids = hashlib.sha256(" ".join(node_id(node) for node in graph.nodes).encode()).hexdigest()
+        with self._lock:
+            return self._put(graph, f"{ids[:16]}{graph.fingerprint()}", lambda: marked_model(graph))
+
+    def _put(self, graph: Graph, key: str, model: Callable[[], ir.Model]) -> Path:
+        if key not in self._paths:
+            path = self.folder / stored_name(graph.name, key)
+            try:
+                self._write(model(), path)
+            except OSError as error:
+                raise RuntimeFailure(
+                    f"'{graph.name}' cannot be written to '{self.folder}' for the runtime: "
+                    f"{error.strerror or error}; free some space or set TMPDIR."
+                ) from error
+            self._paths[key] = path
+        return self._paths[key]
 
     def close(self) -> None:
         """Remove the folder; safe to call twice."""

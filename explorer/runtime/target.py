@@ -6,16 +6,15 @@ a runtime has are declared by its backend; nothing here loads a runtime.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 
 from explorer.errors import TargetError
 from explorer.runtime.backend import backend_for, backend_names
 
 MAX_THREADS = 256
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -57,16 +56,30 @@ def thread_count() -> Option:
     return Option("threads", "1", f"threads=1..{MAX_THREADS}", canonical)
 
 
-def name_set(name: str) -> Option:
-    """An option that takes identifiers joined by ``+``; order and repeats do not matter."""
+def name_set(name: str, known: tuple[str, ...]) -> Option:
+    """An option that takes names joined by ``+``; order and repeats do not matter.
+
+    Args:
+        name: key in the spec string.
+        known: the names there are; for another one, the error says which is the most similar.
+    """
 
     def canonical(text: str) -> str:
         names = sorted(set(text.split("+"))) if text else []
-        if not all(_NAME.fullmatch(n) for n in names):
-            raise ValueError(text)
+        for one in names:
+            if one not in known:
+                raise UnknownNameError(one, known)
         return "+".join(names)
 
     return Option(name, "", f"{name}=NameA+NameB", canonical)
+
+
+class UnknownNameError(ValueError):
+    """A name that an option does not know; the text says which ones are similar."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        similar = get_close_matches(name, known, n=3, cutoff=0.6) or list(known[:3])
+        super().__init__(f"there is no '{name}'; the most similar are {', '.join(similar)}.")
 
 
 @dataclass(frozen=True)
@@ -159,6 +172,8 @@ def _canonical_text(runtime: str, known: dict[str, Option], name: str, text: str
         raise TargetError(f"The target option '{name}' is given twice; allowed once: {allowed}.")
     try:
         return known[name].canonical(text)
+    except UnknownNameError as error:
+        raise TargetError(f"'{name}={text}' is not possible for the runtime '{runtime}': {error}") from None
     except ValueError:
         raise TargetError(
             f"'{name}={text}' is not possible for the runtime '{runtime}'; allowed: {allowed}."

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ import onnx
 import pytest
 
 from explorer.errors import RuntimeFailure
+from explorer.graph import load
 from explorer.runtime import Target
 from explorer.runtime.backend import backend_for, model_label, stored_name
 from explorer.runtime.backends.ort_errors import shorten
-from tests.runtime.models import CHAIN, CHAIN_WITH_IDENTITY, TWO_INPUTS, write
+from explorer.runtime.store import ModelStore
+from tests.runtime.models import CHAIN, CHAIN_WITH_IDENTITY, TWO_INPUTS, proto, write
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 ORT = backend_for("ort")
@@ -185,10 +188,12 @@ def test_disabled_optimisers_reach_the_session(tmp_path):
 
 
 def test_settings_and_timer_are_stated():
-    settings = ORT.settings(Target.parse("ort:level=basic,threads=2,disabled=A+B"))
+    settings = ORT.settings(
+        Target.parse("ort:level=basic,threads=2,disabled=NoopElimination+CastElimination")
+    )
     assert settings["graph_optimization_level"] == "ORT_ENABLE_BASIC"
     assert settings["intra_op_num_threads"] == "2"
-    assert settings["disabled_optimizers"] == "A+B"
+    assert settings["disabled_optimizers"] == "CastElimination+NoopElimination"
     assert settings["session.intra_op.allow_spinning"] == "0"
     assert ORT.timer_name(Target.parse("ort:threads=2")) == "perf_counter_ns"
 
@@ -198,3 +203,32 @@ def test_stored_names_are_safe_and_read_back():
     assert name == "_a_b_.0123456789abcdef.onnx"
     assert model_label(Path("/tmp") / stored_name("resnet18", "0123456789abcdef00")) == "resnet18"
     assert model_label(Path("/tmp/resnet18.onnx")) == "resnet18.onnx"
+
+
+def test_the_listed_optimisers_are_in_the_library():
+    import onnxruntime
+    from onnxruntime.capi import onnxruntime_pybind11_state as library
+
+    from explorer.runtime.backends.ort_optimizers import OPTIMIZERS
+
+    if not onnxruntime.__version__.startswith("1.32."):
+        pytest.skip("the list was made for ONNX Runtime 1.32")
+    content = Path(library.__file__).read_bytes()
+    stems = {re.sub(r"^Level\d|_CPUExecutionProvider$", "", name) for name in OPTIMIZERS}
+    assert sorted(stem for stem in stems if stem.encode() not in content) == []
+
+
+def test_a_profile_has_one_time_per_run_and_names_what_was_fused(tmp_path):
+    graph = load(proto(CHAIN_WITH_IDENTITY))
+    with ModelStore(tmp_path) as store:
+        executed = ORT.profile(
+            store.put_marked(graph), DISABLE, {"x": np.ones((1, 8, 16, 16), np.float32)}, 4
+        )
+    assert [(e.op_type, e.name) for e in executed] == [
+        ("Relu", "node~n0~"),
+        ("Identity", "node~n1~"),
+        ("Sigmoid", "node~n2~"),
+        ("Add", "node~n3~"),
+    ]
+    assert all(len(e.durations_ns) == 4 for e in executed)
+    assert "value~n3~0" in executed[3].mentions

@@ -98,12 +98,13 @@ def _nodes(path: Path, domain: str, op_type: str) -> list[onnx.NodeProto]:
         model = onnx.load(str(path), load_external_data=False)
     except (OSError, DecodeError):
         return []
-    return [n for n in _all_nodes(model.graph) if n.op_type == op_type and n.domain == domain]
+    return [n for n in all_nodes(model.graph) if n.op_type == op_type and n.domain == domain]
 
 
-def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """Every node, those of bodies after the node that holds them."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
             for body in (attribute.g, *attribute.graphs):
-                yield from _all_nodes(body)
+                yield from all_nodes(body)
