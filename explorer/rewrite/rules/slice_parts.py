@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -86,7 +86,7 @@ def slice_constants(bounds: Mapping[int, Bounds], opset: int) -> tuple[tuple[int
     return tuple(columns)
 
 
-def slice_bytes(slices: list[Mapping[int, Bounds]], context: Context) -> int:
+def slice_bytes(slices: Sequence[Mapping[int, Bounds]], context: Context) -> int:
     """Bytes of the constants ``build_slice`` creates for these slices with one shared ``made``."""
     distinct = {column for bounds in slices for column in slice_constants(bounds, context.opset)}
     return sum(8 * len(column) for column in distinct)

@@ -148,7 +148,7 @@ class SplitToSlices(PatternRule):
         cuts = [{axis: Bounds(start, start + size)} for start, size in zip(starts, sizes, strict=True)]
         summary = f"{text(node.inputs[0])} is cut by {len(cuts)} slices"
         drops = tuple(node.inputs[1:])
-        new_bytes = slice_bytes(list(cuts), context)
+        new_bytes = slice_bytes(cuts, context)
         bindings = {"source": node.inputs[0], "cuts": cuts}
         return Match((node,), tuple(node.outputs), bindings, "", summary, new_bytes, drops)
 
