@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.context import (
-    Context,
-    constants_of,
-    element_bytes,
-    operand,
-    producer,
-    scalar,
-    split_operands,
-    text,
-)
+from explorer.rewrite.context import Context, constants_of, element_bytes, operand, producer, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, refuse_unless
 from explorer.rewrite.rules.fused_conv import clip, clip_bounds
+from explorer.rewrite.rules.patterns import FLOAT_OR_HALF, both_orders, close, factor_of, number_beside
 
 _ALPHA = 1.0 / 6.0
-_TOLERANCE = 1e-6
 
 
 class HardSwishFromParts(PatternRule):
@@ -36,7 +27,9 @@ class HardSwishFromParts(PatternRule):
     preconditions = "Constants exactly 3, 0, 6 and 6 (or alpha 1/6, beta 0.5), all of them scalars; same x."
     evidence = "ORT 1.32 CPU: -34 to -41 %, not absorbed."
     anchors = ("Mul", "Div")
+    reach = 5
     min_opset = 14
+    dtypes = FLOAT_OR_HALF
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """The last Mul or Div of any form, operands in any order."""
@@ -65,6 +58,8 @@ class SplitHardSwish(PatternRule):
     preconditions = "None."
     evidence = "The reverse of E5; lets a following Conv fusion see the HardSigmoid."
     anchors = ("HardSwish",)
+    reach = 0
+    dtypes = FLOAT_OR_HALF
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """Any HardSwish."""
@@ -88,7 +83,9 @@ class HardSigmoidFromClip(PatternRule):
     preconditions = "Scalar constants; the clip bounds exactly 0 and 1 (or 0 and 6, divided by 6)."
     evidence = "ORT 1.32 CPU: -34 to -41 % with E5, not absorbed."
     anchors = ("Clip", "Mul", "Div")
-    min_opset = 6
+    reach = 4
+    min_opset = 7
+    dtypes = FLOAT_OR_HALF
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Clip of an affine function, or a scaled Clip."""
@@ -118,7 +115,9 @@ class SplitHardSigmoid(PatternRule):
     preconditions = "None."
     evidence = "The reverse of E5."
     anchors = ("HardSigmoid",)
+    reach = 0
     min_opset = 7
+    dtypes = FLOAT_OR_HALF
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """Any HardSigmoid."""
@@ -140,18 +139,23 @@ class SplitHardSigmoid(PatternRule):
 def _hardswish_nodes(node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
     """(x, inner nodes) if ``node`` ends a HardSwish."""
     if node.op_type == "Mul":
-        for gate, other in _both_orders(node):
+        for gate, other in both_orders(node):
             found = _gate(gate)
             if found is not None and found[0] is other:
                 return found
+            scaled = _scaled_source(gate, other)
+            if scaled is not None:
+                return scaled
     return _scaled_product(node)
 
 
-def _both_orders(node: ir.Node) -> Iterator[tuple[ir.Value, ir.Value]]:
-    a, b = operand(node, 0), operand(node, 1)
-    if a is not None and b is not None:
-        yield a, b
-        yield b, a
+def _scaled_source(value: ir.Value, other: ir.Value) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
+    """(x / 6) * clip(x + 3, 0, 6), given the two factors."""
+    found, scale = _shifted_clip(value, 3.0, 6.0), producer(other, "Mul", "Div")
+    source = None if scale is None else _divided_by_six(scale)
+    if found is None or scale is None or source is not found[0]:
+        return None
+    return found[0], (scale, *found[1])
 
 
 def _gate(value: ir.Value) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
@@ -161,7 +165,7 @@ def _gate(value: ir.Value) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
         return None
     if node.op_type == "HardSigmoid":
         alpha, beta = node.attributes.get_float("alpha", 0.2), node.attributes.get_float("beta", 0.5)
-        fits = _close(alpha, _ALPHA) and _close(beta, 0.5)
+        fits = close(alpha, _ALPHA) and close(beta, 0.5)
         return (node.inputs[0], (node,)) if fits and node.inputs[0] is not None else None
     found = _scaled_clip(node)
     return None if found is None else (found[0], (*found[3], node))
@@ -173,7 +177,7 @@ def _scaled_product(node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | Non
     product = producer(value, "Mul")
     if product is None:
         return None
-    for inner, other in _both_orders(product):
+    for inner, other in both_orders(product):
         found = _shifted_clip(inner, 3.0, 6.0)
         if found is not None and found[0] is other:
             return found[0], (*found[1], product)
@@ -188,46 +192,34 @@ def _scaled_clip(node: ir.Node) -> tuple[ir.Value, float, float, tuple[ir.Node, 
 
 
 def _divided_by_six(node: ir.Node) -> ir.Value | None:
-    if node.op_type == "Div" and scalar(operand(node, 1)) == 6.0:
-        return node.inputs[0]
-    if node.op_type == "Mul":
-        operands = split_operands(node)
-        if operands is not None and _close(scalar(operands[1]), _ALPHA):
-            return operands[0]
-    return None
+    found = factor_of(node)
+    return found[0] if found is not None and close(found[1], _ALPHA, node.outputs[0].dtype) else None
 
 
 def _shifted_clip(value: ir.Value, shift: float, high: float) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
     clip_node = producer(value, "Clip")
     add = None if clip_node is None else producer(clip_node.inputs[0], "Add")
-    operands = None if add is None else split_operands(add)
-    if clip_node is None or add is None or operands is None or scalar(operands[1]) != shift:
+    shifted = None if add is None else number_beside(add)
+    if clip_node is None or add is None or shifted is None or shifted[1] != shift:
         return None
     try:
         bounds = clip_bounds(clip_node)
     except Refusal:
         return None
-    return (operands[0], (add, clip_node)) if bounds == (0.0, high) else None
+    return (shifted[0], (add, clip_node)) if bounds == (0.0, high) else None
 
 
 def _affine_clip(node: ir.Node) -> tuple[ir.Value, float, float, tuple[ir.Node, ...]] | None:
     """clip(alpha * x + beta, 0, 1) as (x, alpha, beta, inner nodes)."""
     add = producer(operand(node, 0), "Add")
-    sums = None if add is None else split_operands(add)
-    if add is None or sums is None:
-        return None
-    beta, mul = scalar(sums[1]), producer(sums[0], "Mul")
-    factors = None if mul is None else split_operands(mul)
-    alpha = None if factors is None else scalar(factors[1])
-    if alpha is None or beta is None or factors is None or mul is None:
+    shifted = None if add is None else number_beside(add)
+    mul = None if shifted is None else producer(shifted[0], "Mul")
+    scaled = None if mul is None else number_beside(mul)
+    if add is None or shifted is None or mul is None or scaled is None:
         return None
     bounds = clip_bounds(node)
     refuse_unless(bounds == (0.0, 1.0), f"the bounds of Clip are {bounds}, not 0 and 1", add, mul)
-    return factors[0], alpha, beta, (mul, add)
-
-
-def _close(value: float | None, wanted: float) -> bool:
-    return value is not None and abs(value - wanted) <= _TOLERANCE
+    return scaled[0], scaled[1], shifted[1], (mul, add)
 
 
 RULES = (HardSwishFromParts(), SplitHardSwish(), HardSigmoidFromClip(), SplitHardSigmoid())
