@@ -2,9 +2,10 @@
 
 from explorer.session.jobs import Job, JobState
 from explorer.session.optimise import Confirmed, OptimiseEvent
-from explorer.session.session import ExportResult, Session
+from explorer.session.session import Session
 from explorer.session.snapshot import CandidateRow, CurvePoint, HistoryRow, Snapshot
 from explorer.session.stepping import Stepper
+from explorer.session.taking import ExportResult
 
 __all__ = [
     "CandidateRow",

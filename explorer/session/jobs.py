@@ -84,6 +84,11 @@ class Job(Generic[T]):
         self._end(JobState.DONE, None)
         return value
 
+    def drop(self) -> None:
+        """Mark a job that will never run as CANCELLED; no effect on one that has run."""
+        if not self.is_over:
+            self._end(JobState.CANCELLED, Cancelled(f"{self.label} was stopped."))
+
     def _end(self, state: JobState, error: BaseException | None) -> None:
         self.error, self.state = error, state
         self._changed()
@@ -116,3 +121,5 @@ class Runner:
         for job in self._jobs:
             job.cancel()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        for job in self._jobs:
+            job.drop()

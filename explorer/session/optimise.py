@@ -69,12 +69,13 @@ def optimise(
 def _extend_history(session: Session, greedy: Greedy) -> Generator[Event, Answer | None, None]:
     events, answer = greedy.events(), None
     while True:
+        base = greedy.graph
         try:
             event = events.send(answer)
         except StopIteration:
             return
         if isinstance(event, Taken):
-            session.extend(entry_of(event, greedy))
+            session.extend(entry_of(event, greedy), base)
         answer = yield event
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from explorer.graph import Graph
-from explorer.runtime import Measurer
+from explorer.runtime import CancelToken, Measurer
 from explorer.runtime.measurer import feeds_digest
 
 Inputs = dict[str, np.ndarray]
@@ -22,11 +22,13 @@ class Reference:
         self._measurer = measurer
         self._known: dict[tuple[str, ...], list[dict[str, Any]]] = {}
 
-    def run(self, graph: Graph, feeds: Sequence[Inputs]) -> list[dict[str, Any]]:
+    def run(
+        self, graph: Graph, feeds: Sequence[Inputs], cancel: CancelToken | None = None
+    ) -> list[dict[str, Any]]:
         """Outputs by name for each set of inputs; errors as ``Measurer.run``."""
         if graph is not self._original:
-            return self._measurer.run(graph, feeds)
+            return self._measurer.run(graph, feeds, cancel=cancel)
         key = tuple(feeds_digest(item) for item in feeds)
         if key not in self._known:
-            self._known[key] = self._measurer.run(graph, feeds)
+            self._known[key] = self._measurer.run(graph, feeds, cancel=cancel)
         return self._known[key]

@@ -6,56 +6,45 @@ Tests, notebooks, the command line and the widgets call the same methods. Comman
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
 import numpy as np
 
 from explorer.errors import CandidateError, VerificationError
-from explorer.graph import Graph, GraphDiff, diff, load, make_feeds, save
+from explorer.graph import Graph, GraphDiff, diff, load, make_feeds
 from explorer.rewrite import (
     Candidate,
     Enumeration,
     EquivalenceReport,
     NumericClass,
     RuleSet,
-    all_rules,
     apply,
     check_equivalence,
-    default_rules,
-    find_candidates,
     loosest,
 )
-from explorer.runtime import Delta, Latency, Measurement, Measurer, Mode, Target
+from explorer.runtime import Latency, Measurement, Measurer, Mode, Protocol, Target
 from explorer.runtime.executor import CancelToken
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress
 from explorer.search import Step, Trajectory
 from explorer.session.history import Entry, History
 from explorer.session.jobs import Job, Runner
+from explorer.session.memory import Memory
+from explorer.session.observed import Observed
 from explorer.session.optimise import OptimiseEvent, optimise
 from explorer.session.reference import Reference
+from explorer.session.sites import Sites, rules_on_offer
 from explorer.session.snapshot import Snapshot
+from explorer.session.taking import ExportResult, export, trajectory
 from explorer.session.view import take_snapshot
 
 T = TypeVar("T")
-Listener = Callable[[], None]
 DEFAULT_TARGET = "ort:level=all,threads=1"
 
 
-@dataclass(frozen=True)
-class ExportResult:
-    """A written model, how it was checked, and how its time compares if that was measured."""
-
-    path: Path
-    report: EquivalenceReport
-    total: Delta | None
-
-
-class Session:
+class Session(Observed):
     """Open a model and work on it.
 
     Args:
@@ -64,6 +53,8 @@ class Session:
         fill_weights: seed for structures without weights.
         dims: sizes of named dynamic dims, for measuring and checking.
         opt_in: also offer rules of class D (domain-restricted) and A (approximate).
+        protocol: how candidates and totals are timed unless a command says otherwise.
+        name: what to call a model that comes as bytes.
         measurer: measures and runs graphs; one with a worker process of its own by default.
 
     Raises:
@@ -79,25 +70,24 @@ class Session:
         fill_weights: int | None = None,
         dims: Mapping[str, int] | None = None,
         opt_in: bool = False,
+        protocol: str | Mode | Protocol = Mode.VALIDATED,
         name: str | None = None,
         measurer: Measurer | None = None,
     ) -> None:
+        super().__init__()
         self._target = Target.parse(target)
+        self._protocol = Protocol.of(protocol)
         graph = model if isinstance(model, Graph) else load(model, fill_weights=fill_weights, name=name)
         self.origin = str(model) if isinstance(model, str | Path) else ""
         self.fill_weights = fill_weights
         self.dims = dict(dims or {})
         self.measurer = measurer or Measurer()
         self._owns_measurer = measurer is None
-        self._lock = threading.RLock()
         self._history = History.of(graph)
         self._opt_in = opt_in
         self._rejected: set[str] = set()
-        self._measured: dict[tuple[str, str, str], Measurement] = {}
-        self._totals: dict[tuple[str, str], Measurement] = {}
-        self._enumerations: dict[tuple[str, bool], Enumeration] = {}
-        self._listeners: list[Listener] = []
-        self._number = 0
+        self._memory = Memory()
+        self._sites = Sites()
         self._reference = Reference(graph, self.measurer)
         self.runner = Runner(self._tell)
 
@@ -151,9 +141,19 @@ class Session:
             self._target = Target.parse(spec)
 
     @property
+    def protocol(self) -> Protocol:
+        """How candidates and totals are timed unless a command says otherwise."""
+        return self._protocol
+
+    @protocol.setter
+    def protocol(self, value: str | Mode | Protocol) -> None:
+        with self._changing():
+            self._protocol = Protocol.of(value)
+
+    @property
     def rules(self) -> RuleSet:
         """The rules on offer."""
-        return all_rules() if self._opt_in else default_rules()
+        return rules_on_offer(self._opt_in)
 
     @property
     def opt_in(self) -> bool:
@@ -166,22 +166,27 @@ class Session:
             self._opt_in = value
 
     @property
-    def number(self) -> int:
-        """Grows with every change of state; a snapshot carries the number it was taken at."""
-        return self._number
-
-    @property
     def rejected(self) -> frozenset[str]:
         """Places the user does not want rewritten."""
         return frozenset(self._rejected)
 
     def enumeration(self) -> Enumeration:
-        """Candidates and near misses of the current graph."""
-        with self._lock:
-            key = (self.graph.fingerprint(), self._opt_in)
-            if key not in self._enumerations:
-                self._enumerations[key] = find_candidates(self.graph, self.rules)
-            return self._enumerations[key]
+        """Candidates and near misses of the current graph; seconds for a large graph not seen before."""
+        return self._sites.find(self.graph, self._opt_in)
+
+    def known_enumeration(self) -> Enumeration | None:
+        """The same if it has been made, else None; takes no time."""
+        return self._sites.known(self.graph, self._opt_in)
+
+    def prepare(self, *, opt_in: bool | None = None) -> None:
+        """Make the enumeration now, so that nobody waits for it later; for a background job.
+
+        Args:
+            opt_in: offer rules of class D and A from now on, or no longer; None leaves that as it is.
+        """
+        self._sites.find(self.graph, self._opt_in if opt_in is None else opt_in)
+        with self._changing():
+            self._opt_in = self._opt_in if opt_in is None else opt_in
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Every place where a rule on offer applies."""
@@ -197,18 +202,25 @@ class Session:
         result = apply(self.graph, candidate, self.rules)
         return result, diff(self.graph, result)
 
-    def snapshot(self) -> Snapshot:
-        """A consistent view of everything a screen shows."""
+    def snapshot(self, *, wait: bool = True) -> Snapshot:
+        """A consistent view of everything a screen shows.
+
+        Args:
+            wait: enumerate the current graph if that has not been done; else the snapshot says that it is
+                not ready and has no rows.
+        """
+        if wait:
+            self.enumeration()
         with self._lock:
             return take_snapshot(self, self._number)
 
     def measured(self, place: str) -> Measurement | None:
         """The measurement of a candidate of the current graph on the current target."""
-        return self._measured.get((self.graph.fingerprint(), place, str(self._target)))
+        return self._memory.candidates.get((self.graph.fingerprint(), place, str(self._target)))
 
     def total(self) -> Measurement | None:
         """The measurement of the current graph against the original, if it was made."""
-        return self._totals.get((self.graph.fingerprint(), str(self._target)))
+        return self._memory.totals.get((self.graph.fingerprint(), str(self._target)))
 
     # Measuring and checking
 
@@ -219,21 +231,29 @@ class Session:
     def measure(
         self,
         identifier: str,
-        mode: str | Mode = Mode.VALIDATED,
+        mode: str | Mode | Protocol | None = None,
         progress: OnProgress = ignore_progress,
         cancel: CancelToken | None = None,
         *,
         fresh: bool = False,
     ) -> Measurement:
-        """Time a candidate's result against the current graph on the target."""
+        """Time a candidate's result against the current graph on the target.
+
+        Args:
+            identifier: id or place of the candidate.
+            mode: how; the session's own protocol by default.
+            progress: called from another thread while it runs.
+            cancel: stops it when set.
+            fresh: measure even if a result is in the cache.
+        """
         with self._lock:
             candidate, base, target = self.find(identifier), self.graph, self._target
         result = apply(base, candidate, self.rules)
         measurement = self.measurer.measure(
-            base, result, self.feeds(), target, mode, progress, cancel, fresh=fresh
+            base, result, self.feeds(), target, mode or self._protocol, progress, cancel, fresh=fresh
         )
         with self._changing():
-            self._measured[base.fingerprint(), candidate.place, str(target)] = measurement
+            self._memory.candidates[base.fingerprint(), candidate.place, str(target)] = measurement
         return measurement
 
     def measure_all(
@@ -247,62 +267,72 @@ class Session:
 
     def measure_total(
         self,
-        mode: str | Mode = Mode.VALIDATED,
+        mode: str | Mode | Protocol | None = None,
         progress: OnProgress = ignore_progress,
         cancel: CancelToken | None = None,
     ) -> Measurement:
-        """Time the current graph against the original."""
+        """Time the current graph against the original; arguments as for ``measure``."""
         with self._lock:
             before, after, target = self.original, self.graph, self._target
-        measurement = self.measurer.measure(before, after, self.feeds(), target, mode, progress, cancel)
+        how = mode or self._protocol
+        measurement = self.measurer.measure(before, after, self.feeds(), target, how, progress, cancel)
         with self._changing():
-            self._totals[after.fingerprint(), str(target)] = measurement
+            self._memory.totals[after.fingerprint(), str(target)] = measurement
         return measurement
 
     def latency(self, mode: str | Mode = Mode.SCREENING) -> Latency:
         """Time of one run of the current graph."""
         return self.measurer.latency(self.graph, self.feeds(), self._target, mode)
 
-    def check(self, graph: Graph | None = None, extra: NumericClass | None = None) -> EquivalenceReport:
+    def check(
+        self,
+        graph: Graph | None = None,
+        extra: NumericClass | None = None,
+        cancel: CancelToken | None = None,
+    ) -> EquivalenceReport:
         """Compare a graph (the current one) numerically with the original.
 
         Args:
             graph: what to check.
             extra: numeric class of a rewrite that is not in the history yet.
+            cancel: stops it when set.
         """
         classes = [entry.numeric_class for entry in self._history.past]
         numeric_class = loosest([*classes, extra or NumericClass.EXACT])
-        return check_equivalence(
-            self.original, graph or self.graph, self._reference.run, numeric_class, self.dims
-        )
+        run = partial(self._reference.run, cancel=cancel)
+        return check_equivalence(self.original, graph or self.graph, run, numeric_class, self.dims)
 
     # Deciding
 
-    def accept(self, identifier: str) -> EquivalenceReport:
+    def accept(self, identifier: str, cancel: CancelToken | None = None) -> EquivalenceReport:
         """Apply a candidate, if its result is numerically equal to the original.
 
         Raises:
             CandidateError: no such candidate in the current graph.
             VerificationError: the result differs; nothing was changed.
+            Cancelled: ``cancel`` was set; nothing was changed.
         """
         with self._lock:
             candidate, base = self.find(identifier), self.graph
         result = apply(base, candidate, self.rules)
-        report = self.check(result, candidate.numeric_class)
+        report = self.check(result, candidate.numeric_class, cancel)
         if not report.passed:
             raise VerificationError(f"'{candidate.place}' was not accepted: {report.sentence()}.")
-        known = self._measured.get((base.fingerprint(), candidate.place, str(self._target)))
+        known = self._memory.candidates.get((base.fingerprint(), candidate.place, str(self._target)))
         step = Step.of(candidate, known.delta if known is not None else None)
-        entry = Entry(result, (step,), candidate.summary, report, candidate.numeric_class)
-        with self._changing():
-            if self.graph is not base:
-                raise CandidateError("The graph changed while the candidate was checked; choose again.")
-            self._history = self._history.push(entry)
+        self.extend(Entry(result, (step,), candidate.summary, report, candidate.numeric_class), base)
         return report
 
-    def extend(self, entry: Entry) -> None:
-        """Add an entry that a search found and checked."""
+    def extend(self, entry: Entry, base: Graph) -> None:
+        """Add an entry that was found and checked on a graph.
+
+        Raises:
+            CandidateError: that graph is no longer the current one.
+        """
+        self._sites.find(entry.graph, self._opt_in)
         with self._changing():
+            if self.graph is not base:
+                raise CandidateError("The graph changed while the rewrite was checked; choose again.")
             self._history = self._history.push(entry)
 
     def reject(self, identifier: str) -> None:
@@ -343,29 +373,22 @@ class Session:
 
     # Taking away
 
-    def export(self, path: str | Path) -> ExportResult:
+    def export(self, path: str | Path, cancel: CancelToken | None = None) -> ExportResult:
         """Write the current graph as ONNX, after checking it numerically against the original.
+
+        Args:
+            path: where to.
+            cancel: stops the check when set; nothing is written then.
 
         Raises:
             VerificationError: it differs from the original; nothing was written.
             ModelError: the place cannot be written.
         """
-        report = self.check()
-        if not report.passed:
-            raise VerificationError(f"'{self.graph.name}' was not exported: {report.sentence()}.")
-        total = self.total()
-        return ExportResult(save(self.graph, path), report, None if total is None else total.delta)
+        return export(self, path, cancel)
 
     def trajectory(self, **settings: str) -> Trajectory:
-        """The accepted rewrites as a replayable record."""
-        return Trajectory(
-            model=self.origin or self.original.name,
-            fill_weights=self.fill_weights,
-            start=self.original.fingerprint(),
-            end=self.graph.fingerprint(),
-            steps=self.steps,
-            settings={"target": str(self._target), **settings},
-        )
+        """The accepted rewrites as a replayable record, with settings that tell how they were found."""
+        return trajectory(self, settings)
 
     def save(self, path: str | Path) -> Path:
         """Write model reference, history, rejected places and measurements as JSON."""
@@ -380,44 +403,20 @@ class Session:
 
         return read_session(path, measurer)
 
-    # Background and listeners
+    # Background
 
     def start(self, label: str, function: Callable[[Job[T]], T]) -> Job[T]:
         """Run a command in the background, after those started before."""
         return self.runner.start(label, function)
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call ``listener`` (from any thread) after every change; returns how to stop that."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
-
-    def _tell(self) -> None:
-        for listener in tuple(self._listeners):
-            listener()
-
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Hold the lock, then number the new state and tell the listeners."""
-        with self._lock:
-            yield
-            self._number += 1
-        self._tell()
-
     def _open_candidates(self) -> list[Candidate]:
         return [c for c in self.candidates() if c.place not in self._rejected]
 
-    def memory(self) -> tuple[dict[tuple[str, str, str], Measurement], dict[tuple[str, str], Measurement]]:
-        """Measurements made so far: of candidates and of totals, by fingerprint, place and target."""
-        return dict(self._measured), dict(self._totals)
+    def memory(self) -> Memory:
+        """Measurements made so far."""
+        return self._memory.copy()
 
-    def recall(
-        self,
-        history: History,
-        rejected: set[str],
-        measured: dict[tuple[str, str, str], Measurement],
-        totals: dict[tuple[str, str], Measurement],
-    ) -> None:
+    def recall(self, history: History, rejected: set[str], memory: Memory) -> None:
         """Restore what a saved session remembers."""
         with self._changing():
-            self._history, self._rejected = history, set(rejected)
-            self._measured, self._totals = dict(measured), dict(totals)
+            self._history, self._rejected, self._memory = history, set(rejected), memory.copy()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from explorer.graph import GraphSummary
 from explorer.rewrite import Candidate, NumericClass, Rejection
-from explorer.runtime import Delta
+from explorer.runtime import Delta, Protocol
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,10 @@ class Snapshot:
         number: grows with every change of state; results that belong to an older one are stale.
         name: the model's name.
         target: canonical target spec.
-        fingerprint: of the current graph.
+        protocol: how candidates and totals are timed.
+        fingerprint: of the current graph; "" if it is not ready.
         summary: the current graph.
+        is_ready: whether the current graph's candidates are known; if not, rows and rejections are empty.
         rows: its candidates.
         rejections: near misses, with reasons.
         history: accepted and undone rewrites, in order.
@@ -79,8 +81,10 @@ class Snapshot:
     number: int
     name: str
     target: str
+    protocol: Protocol
     fingerprint: str
     summary: GraphSummary
+    is_ready: bool
     rows: tuple[CandidateRow, ...]
     rejections: tuple[Rejection, ...]
     history: tuple[HistoryRow, ...]

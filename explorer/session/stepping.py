@@ -24,6 +24,8 @@ class Stepper:
     """
 
     def __init__(self, session: Session, budget: int, on_event: OnEvent) -> None:
+        self._session = session
+        self._graph, self._rejected = session.graph, session.rejected
         self._on_event = on_event
         self._job: Job[Any] | None = None
         self._events: Generator[OptimiseEvent, Answer | None, None] = optimise(
@@ -31,6 +33,12 @@ class Stepper:
         )
         self._started = False
         self.is_over = False
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can go on: not at its end, and nobody else has changed the graph or what is rejected."""
+        unchanged = self._session.graph is self._graph and self._session.rejected == self._rejected
+        return unchanged and not self.is_over
 
     def is_set(self) -> bool:
         """Whether the job that drives the search at the moment was asked to stop."""
@@ -65,6 +73,7 @@ class Stepper:
             self.close()
             raise
         self._started = True
+        self._graph = self._session.graph
         self._on_event(event)
         return event
 

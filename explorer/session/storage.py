@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from explorer.errors import InputError
-from explorer.graph import save
+from explorer.graph import Graph, save
 from explorer.records import Record, read_json, write_json
 from explorer.rewrite import NumericClass, all_rules, apply_many, find_candidates
-from explorer.runtime import Measurement, Measurer
+from explorer.runtime import Measurement, Measurer, Protocol
 from explorer.search import Step
 from explorer.session.history import Entry, History
+from explorer.session.memory import Memory
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
@@ -22,7 +25,7 @@ FORMAT = 1
 def write_session(session: Session, path: str | Path) -> Path:
     """Write a session; a model that came as bytes is written beside it as ``<name>.onnx``."""
     path = Path(path).expanduser()
-    measured, totals = session.memory()
+    memory = session.memory()
     data = {
         "format": FORMAT,
         "model": _model_reference(session, path),
@@ -31,14 +34,15 @@ def write_session(session: Session, path: str | Path) -> Path:
         "fingerprint": session.original.fingerprint(),
         "target": str(session.target),
         "opt_in": session.opt_in,
+        "protocol": session.protocol.to_json(),
         "position": session.history.position,
         "entries": [_entry_json(entry) for entry in session.history.entries[1:]],
         "rejected": sorted(session.rejected),
         "measured": [
             {"base": base, "place": place, "measurement": m.to_json()}
-            for (base, place, _), m in measured.items()
+            for (base, place, _), m in memory.candidates.items()
         ],
-        "totals": [m.to_json() for m in totals.values()],
+        "totals": [m.to_json() for m in memory.totals.values()],
     }
     return write_json(path, data)
 
@@ -61,6 +65,7 @@ def read_session(path: str | Path, measurer: Measurer | None) -> Session:
         fill_weights=None if seed is None else record.integer("fill_weights"),
         dims=_dims(record),
         opt_in=bool(record.optional("opt_in")),
+        protocol=Protocol.from_json(record.optional("protocol")),
         measurer=measurer,
     )
     try:
@@ -82,16 +87,20 @@ def _recall(session: Session, record: Record, path: str | Path) -> None:
     for data in record.items("entries"):
         history = history.push(_read_entry(data, history, path))
     position = min(record.integer("position"), len(history.entries) - 1)
-    measured, totals = {}, {}
+    history = History(history.entries, position)
+    session.recall(history, set(record.texts("rejected")), _read_memory(record))
+
+
+def _read_memory(record: Record) -> Memory:
+    memory = Memory()
     for data in record.items("measured"):
         item = Record(data, "saved measurement")
         measurement = Measurement.from_json(item.optional("measurement"))
-        measured[item.text("base"), item.text("place"), measurement.target] = measurement
+        memory.candidates[item.text("base"), item.text("place"), measurement.target] = measurement
     for data in record.items("totals"):
         measurement = Measurement.from_json(data)
-        totals[measurement.b, measurement.target] = measurement
-    history = History(history.entries, position)
-    session.recall(history, set(record.texts("rejected")), measured, totals)
+        memory.totals[measurement.b, measurement.target] = measurement
+    return memory
 
 
 def _model_reference(session: Session, path: Path) -> str:
@@ -127,15 +136,25 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 def _read_entry(data: object, history: History, path: str | Path) -> Entry:
     record = Record(data, "saved history entry")
     steps = tuple(Step.from_json(step) for step in record.items("steps"))
-    graph = history.entries[-1].graph
-    names = dict.fromkeys(step.rule for step in steps)
-    found = {c.place: c for c in find_candidates(graph, all_rules().only(names)).candidates}
-    wanted = [found[step.place] for step in steps if step.place in found]
-    graph, applied = apply_many(graph, wanted, all_rules())
-    if len(applied) != len(steps) or graph.fingerprint() != record.text("fingerprint"):
+    graph = _again(history.entries[-1].graph, steps)
+    if graph is None or graph.fingerprint() != record.text("fingerprint"):
         raise InputError(
             f"'{path}' holds '{record.text('summary')}', which this version applies differently; "
             "open the original model and accept it again."
         )
     numeric_class = record.member("numeric_class", NumericClass)
     return Entry(graph, steps, record.text("summary"), None, numeric_class)
+
+
+def _again(graph: Graph, steps: Sequence[Step]) -> Graph | None:
+    """Apply steps in order, as many at once as the graph offers; None if one is not offered."""
+    left = list(steps)
+    while left:
+        rules = all_rules().only(dict.fromkeys(step.rule for step in left))
+        offered = {c.place: c for c in find_candidates(graph, rules).candidates}
+        wanted = [offered[step.place] for step in takewhile(lambda s: s.place in offered, left)]  # noqa: B023 (used at once)
+        graph, applied = apply_many(graph, wanted, all_rules())
+        if not applied or len(applied) != len(wanted):
+            return None
+        del left[: len(applied)]
+    return graph

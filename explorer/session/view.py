@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
-from explorer.graph import describe
-from explorer.rewrite import all_rules
+from explorer.graph import Graph, GraphSummary, describe
+from explorer.rewrite import Candidate, all_rules
 from explorer.runtime import Delta
 from explorer.session.history import Entry
 from explorer.session.snapshot import CandidateRow, CurvePoint, HistoryRow, Snapshot
@@ -14,18 +15,23 @@ from explorer.session.snapshot import CandidateRow, CurvePoint, HistoryRow, Snap
 if TYPE_CHECKING:
     from explorer.session.session import Session
 
+_summaries: WeakKeyDictionary[Graph, GraphSummary] = WeakKeyDictionary()
+
 
 def take_snapshot(session: Session, number: int) -> Snapshot:
-    """A consistent view; call it under the session's lock."""
-    found, total, history = session.enumeration(), session.total(), session.history
+    """A consistent view of what is known; call it under the session's lock."""
+    found, history = session.known_enumeration(), session.history
+    total = session.total() if found is not None else None
     return Snapshot(
         number=number,
         name=session.original.name,
         target=str(session.target),
-        fingerprint=session.graph.fingerprint(),
-        summary=describe(session.graph),
-        rows=_rows(session),
-        rejections=found.rejections,
+        protocol=session.protocol,
+        fingerprint=found.fingerprint if found else "",
+        summary=summary_of(session.graph),
+        is_ready=found is not None,
+        rows=tuple(_row(session, candidate) for candidate in found.candidates) if found else (),
+        rejections=found.rejections if found else (),
         history=tuple(_history_row(e, i >= history.position) for i, e in enumerate(history.entries[1:])),
         position=history.position,
         curve=tuple(curve(history.past)),
@@ -34,22 +40,23 @@ def take_snapshot(session: Session, number: int) -> Snapshot:
     )
 
 
-def _rows(session: Session) -> tuple[CandidateRow, ...]:
-    rows = []
-    for candidate in session.candidates():
-        rule = all_rules()[candidate.rule]
-        known = session.measured(candidate.place)
-        rows.append(
-            CandidateRow(
-                candidate=candidate,
-                title=rule.title,
-                family=rule.family,
-                predicted=None,
-                measured=None if known is None else known.delta,
-                is_rejected=candidate.place in session.rejected,
-            )
-        )
-    return tuple(rows)
+def summary_of(graph: Graph) -> GraphSummary:
+    """The description of a graph, made once."""
+    if graph not in _summaries:
+        _summaries[graph] = describe(graph)
+    return _summaries[graph]
+
+
+def _row(session: Session, candidate: Candidate) -> CandidateRow:
+    rule, known = all_rules()[candidate.rule], session.measured(candidate.place)
+    return CandidateRow(
+        candidate=candidate,
+        title=rule.title,
+        family=rule.family,
+        predicted=None,
+        measured=None if known is None else known.delta,
+        is_rejected=candidate.place in session.rejected,
+    )
 
 
 def _history_row(entry: Entry, is_undone: bool) -> HistoryRow:
