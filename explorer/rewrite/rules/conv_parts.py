@@ -52,7 +52,7 @@ def spatial_rank(conv: ir.Node) -> int | None:
     return None if found is None else found - 2
 
 
-def pads_of(node: ir.Node, spatial: int) -> tuple[int, ...] | None:
+def explicit_pads(node: ir.Node, spatial: int) -> tuple[int, ...] | None:
     """Explicit pads (all begins, all ends) of a Conv or pool; None for SAME, where they depend on the input."""
     auto = node.attributes.get_string("auto_pad", "NOTSET")
     if auto in {"NOTSET", ""}:
@@ -63,7 +63,7 @@ def pads_of(node: ir.Node, spatial: int) -> tuple[int, ...] | None:
 def has_zero_pads(conv: ir.Node) -> bool:
     """Whether a convolution is known to pad nothing."""
     spatial = spatial_rank(conv)
-    pads = None if spatial is None else pads_of(conv, spatial)
+    pads = None if spatial is None else explicit_pads(conv, spatial)
     return pads is not None and not any(pads)
 
 

@@ -18,7 +18,14 @@ from explorer.rewrite.rules.conv_parts import (
     refuse_variable_bias,
     weight_of,
 )
-from explorer.rewrite.rules.siblings import groups, siblings, slices, split, split_sizes
+from explorer.rewrite.rules.siblings import (
+    groups,
+    siblings,
+    slices,
+    split,
+    split_bytes,
+    split_sizes,
+)
 
 
 class MergeParallelConvs(Rule):
@@ -51,7 +58,9 @@ class MergeParallelConvs(Rule):
             for members in groups(fitting):
                 outputs = tuple(conv.outputs[0] for conv in members)
                 summary = f"{len(members)} convolutions of {text(node.inputs[0])} become one"
-                yield Match(members, outputs, {}, "", summary, _merged_bytes(members), _constants(members))
+                yield Match(
+                    members, outputs, {}, "", summary, _merged_bytes(members, context), _constants(members)
+                )
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One wide convolution and a Split over its channels."""
@@ -118,10 +127,10 @@ def _constants(convs: Sequence[ir.Node]) -> tuple[ir.Value | None, ...]:
     return tuple(value for conv in convs for value in conv.inputs[1:])
 
 
-def _merged_bytes(convs: Sequence[ir.Node]) -> int:
+def _merged_bytes(convs: Sequence[ir.Node], context: Context) -> int:
     """Weights, a bias for every channel if any convolution has one, and the sizes of the Split."""
     weights = [conv.inputs[1] for conv in convs]
-    size = sum(nbytes(weight) for weight in weights) + 8 * len(convs)
+    size = sum(nbytes(weight) for weight in weights) + split_bytes(len(convs), context)
     if any(operand(conv, 2) is not None for conv in convs):
         found = [dims(weight) for weight in weights]
         size += sum(nbytes(w) // (prod(d[1:]) or 1) for w, d in zip(weights, found, strict=True) if d)
