@@ -22,6 +22,7 @@ PROMISING_RATIO = 0.985
 """Below this, an inconclusive comparison is worth repeating with care."""
 
 _LEAST_PER_ROUND = 4
+_LONGEST_CHAIN = 4
 
 Check = Callable[[Graph, NumericClass], EquivalenceReport]
 
@@ -154,7 +155,8 @@ class Greedy:
     def _opened_by(self, tried: _Tried) -> list[Move]:
         """What becomes possible after a move that simplifies the graph without gaining by itself."""
         move, graph = tried.applied.move, tried.applied.graph
-        if tried.delta.verdict is Verdict.SLOWER or self._guessed.get(move, 1.0) >= 1.0 or move.after:
+        is_neutral = tried.delta.verdict is not Verdict.SLOWER
+        if not is_neutral or self._guessed.get(move, 1.0) >= 1.0 or len(move.rules) >= _LONGEST_CHAIN:
             return []
         known = {c.place for c in find_candidates(self.graph, self.rules).candidates}
         found = [c for c in find_candidates(graph, self.rules).candidates if c.place not in known]
