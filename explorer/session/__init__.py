@@ -1,6 +1,7 @@
 """Everything the app can do, without a screen."""
 
-from explorer.session.jobs import Job, JobState
+from explorer.session.jobs import Job, JobState, Runner
+from explorer.session.keeping import Kept, keep, recent
 from explorer.session.optimise import Confirmed, OptimiseEvent
 from explorer.session.session import Session
 from explorer.session.snapshot import CandidateRow, CurvePoint, HistoryRow, Snapshot
@@ -15,8 +16,12 @@ __all__ = [
     "HistoryRow",
     "Job",
     "JobState",
+    "Kept",
     "OptimiseEvent",
+    "Runner",
     "Session",
     "Snapshot",
     "Stepper",
+    "keep",
+    "recent",
 ]

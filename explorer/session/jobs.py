@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from explorer.errors import Cancelled, ExplorerError
-from explorer.runtime import Progress
+from explorer.runtime import OnProgress, Progress
 
 T = TypeVar("T")
 
@@ -53,10 +53,18 @@ class Job(Generic[T]):
         self.token.set()
 
     def report(self, progress: Progress) -> None:
-        """Note progress and tell listeners; raises Cancelled if the job was asked to stop."""
+        """Note progress and tell listeners; callable from any thread."""
         self.progress = progress
         self._changed()
-        self.raise_if_cancelled()
+
+    def part(self, number: int, count: int) -> OnProgress:
+        """A listener for the progress of one of ``count`` equal parts, numbered from 0."""
+
+        def report(progress: Progress) -> None:
+            done, total = number * progress.total + progress.done, count * progress.total
+            self.report(Progress(done, total, f"{number + 1} of {count}, {progress.text}"))
+
+        return report
 
     def raise_if_cancelled(self) -> None:
         """Raise Cancelled if the job was asked to stop."""

@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from explorer.errors import CandidateError, VerificationError
+from explorer.errors import CandidateError, RewriteError, RuntimeFailure, VerificationError, WorkerError
 from explorer.graph import Graph, GraphDiff, diff, load, make_feeds
 from explorer.rewrite import (
     Candidate,
@@ -259,11 +259,26 @@ class Session(Observed):
     def measure_all(
         self, identifiers: Sequence[str] | None = None, mode: str | Mode = Mode.SCREENING, *, job: Job[None]
     ) -> None:
-        """Measure several candidates (all that are not rejected) one after the other, in a job."""
+        """Measure several candidates (all that are not rejected) one after the other, in a job.
+
+        Raises:
+            RuntimeFailure: some could not be measured; the others were.
+            Cancelled: the job was stopped; what was measured stays.
+        """
         wanted = identifiers if identifiers is not None else [c.id for c in self._open_candidates()]
+        failures = []
         for number, identifier in enumerate(wanted):
-            job.report(Progress(number, len(wanted), f"measuring {number + 1} of {len(wanted)}"))
-            self.measure(identifier, mode, cancel=job.token)
+            job.raise_if_cancelled()
+            report = job.part(number, len(wanted))
+            report(Progress(0, 1, "starting"))
+            try:
+                self.measure(identifier, mode, report, job.token)
+            except (RewriteError, RuntimeFailure, WorkerError) as failure:
+                failures.append(f"{self.find(identifier).place}: {failure}")
+        if failures:
+            raise RuntimeFailure(
+                f"{len(failures)} of {len(wanted)} could not be measured; the first is {failures[0]}"
+            )
 
     def measure_total(
         self,

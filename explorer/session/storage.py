@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from explorer.errors import InputError
 from explorer.graph import Graph, save
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from explorer.session.session import Session
 
 FORMAT = 1
+_written: WeakKeyDictionary[Graph, set[Path]] = WeakKeyDictionary()
 
 
 def write_session(session: Session, path: str | Path) -> Path:
@@ -104,11 +106,15 @@ def _read_memory(record: Record) -> Memory:
 
 
 def _model_reference(session: Session, path: Path) -> str:
+    """A sample's name or the model's path; a model that came as bytes is written beside the session."""
     if session.origin:
         source = session.original.source
         is_file = source is not None and session.origin != session.original.name
         return str(source.resolve()) if is_file and source is not None else session.origin
-    return str(save(session.original, path.with_suffix(".onnx")).resolve())
+    beside, written = path.with_suffix(".onnx"), _written.setdefault(session.original, set())
+    if beside not in written or not beside.exists():  # a large model is not written again and again
+        written.add(save(session.original, beside))
+    return str(beside.resolve())
 
 
 def _resolve(model: str, path: Path) -> str:
