@@ -48,7 +48,6 @@ class _Draft:
     writes: tuple[int, ...]
     weights: Weights
     window: Window | None
-    is_depthwise: bool
     covers: list[str] = field(default_factory=list)
 
 
@@ -159,7 +158,6 @@ class _Builder:
             writes=tuple(range(len(self.tensors), len(self.tensors) + len(results))),
             weights=weights_of(op, self.raw, streaming.axes[0], rows),
             window=case.window,
-            is_depthwise=_is_depthwise(op, case),
             covers=[*op.ids, *constants],
         )
         self.drafts.append(draft)
@@ -224,7 +222,7 @@ class _Builder:
             pad_rows=streaming.pad_rows,
             is_matrix=op.op_type in _MATRIX and draft.weights.resident > 0,
             is_pool=op.op_type in _ALL_POOLS,
-            is_depthwise=draft.is_depthwise,
+            channel_groups=1 if draft.window is None else op.integer("group", 1),
         )
 
     def _finished(self, tensor: _Tensor, consumers: tuple[int, ...]) -> FusionTensor:
@@ -256,8 +254,3 @@ def _readers(raw: RawGraph) -> Mapping[int, int]:
 def _values(raw: RawGraph, op: RawOp, position: int) -> tuple[int, ...] | None:
     key = op.operands[position] if position < len(op.operands) else None
     return None if key is None else raw.values[key].values
-
-
-def _is_depthwise(op: RawOp, case: Case) -> bool:
-    group = op.integer("group", 1)
-    return case.window is not None and group > 1 and case.views[0].dims[1] == group

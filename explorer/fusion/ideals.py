@@ -121,13 +121,13 @@ class _IdealSearch:
             for ideal in layer:
                 self._expand(ideal)
                 expanded += 1
-                if expanded % _REPORT_EVERY == 0:
-                    spent = time.perf_counter()
-                    late = self.deadline is not None and spent > self.deadline
-                    over = late or len(self.states) > self.ideal_limit
-                    yield IdealProgress(expanded, placed, total, spent - started, is_exceeded=over)
-                    if over:
-                        return
+                now = time.perf_counter()
+                is_late = self.deadline is not None and now > self.deadline
+                is_over = is_late or len(self.states) > self.ideal_limit
+                if is_over or expanded % _REPORT_EVERY == 0:
+                    yield IdealProgress(expanded, placed, total, now - started, is_exceeded=is_over)
+                if is_over:
+                    return
             layer.clear()
         seconds = time.perf_counter() - started
         yield IdealProgress(expanded, total, total, seconds, is_done=True, masks=self._plan())

@@ -64,7 +64,8 @@ class FusionNode:
         stride_rows: rows of the operand per row of the result; below 1 for upsampling.
         pad_rows: rows that a Pad puts in front.
         is_matrix: mixes channels by weights (convolution, matrix product).
-        is_depthwise: a convolution with one filter per channel.
+        is_pool: a pooling operation, global ones included.
+        channel_groups: groups of a grouped convolution; 1 for everything else.
     """
 
     index: int
@@ -83,7 +84,7 @@ class FusionNode:
     pad_rows: int
     is_matrix: bool
     is_pool: bool
-    is_depthwise: bool
+    channel_groups: int
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Searches over whole plans, one per module; ``registry`` has them by name."""
