@@ -9,17 +9,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from explorer.graph.graph import Graph, bodies_of, constant_tensor, holder_of, is_constant_node, node_id
-from explorer.graph.statistics import (
-    flops,
-    known_flops,
-    node_parameters,
-    parameters,
-    total_flops,
-    traffic_bytes,
-    value_bytes,
-)
+from explorer.graph.statistics import flops, node_parameters, parameters, sum_if_known, value_bytes
 
 Dim = int | str | None
+_SHOWN_ELEMENTS = 24
+_SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -97,37 +91,51 @@ class GraphSummary:
 
 def describe(graph: Graph) -> GraphSummary:
     """Summarise a graph; constants are operands of nodes, not edges."""
-    model = graph.model
+    model, infos = graph.model, _Tensors()
+    nodes = tuple(_node(node, infos) for node in graph.nodes)
     return GraphSummary(
         name=graph.name,
-        nodes=tuple(_node(node) for node in graph.nodes),
-        edges=tuple(_edges(graph)),
-        inputs=tuple(tensor_info(v) for v in model.graph.inputs),
-        outputs=tuple(tensor_info(v) for v in model.graph.outputs),
+        nodes=nodes,
+        edges=tuple(_edges(graph, infos)),
+        inputs=tuple(infos[v] for v in model.graph.inputs),
+        outputs=tuple(infos[v] for v in model.graph.outputs),
         opset=tuple(sorted(model.opset_imports.items())),
         parameters=parameters(graph),
-        flops=total_flops(graph),
-        known_flops=known_flops(graph),
+        flops=sum_if_known(node.flops for node in nodes),
+        known_flops=sum(node.flops or 0 for node in nodes),
         notices=graph.notices,
     )
 
 
+class _Tensors(dict[ir.Value, TensorInfo]):
+    """Each value is described once, however many nodes read it."""
+
+    def __missing__(self, value: ir.Value) -> TensorInfo:
+        self[value] = tensor_info(value)
+        return self[value]
+
+
 def tensor_info(value: ir.Value) -> TensorInfo:
     """Describe one value."""
-    dims: tuple[Dim, ...] | None = None
-    if value.shape is not None:
-        dims = tuple(d if isinstance(d, int) else d.value for d in value.shape)
     tensor = constant_tensor(value)
-    if tensor is not None and dims is None:
-        dims = tuple(int(d) for d in tensor.shape.numpy())
     dtype = value.dtype if value.dtype is not None else (tensor.dtype if tensor is not None else None)
     return TensorInfo(
         name=value.name or "",
-        dtype=dtype.name.lower() if dtype is not None else _type_name(value),
-        shape=dims,
+        dtype=_type_name(value.type) if dtype is None or _is_compound(value) else dtype.name.lower(),
+        shape=None if _is_compound(value) else _dims(value, tensor),
         bytes=value_bytes(value),
         is_constant=tensor is not None or value.is_initializer(),
     )
+
+
+def _dims(value: ir.Value, tensor: ir.TensorProtocol | None) -> tuple[Dim, ...] | None:
+    if value.shape is not None:
+        return tuple(d if isinstance(d, int) else d.value for d in value.shape)
+    return None if tensor is None else tuple(int(d) for d in tensor.shape.numpy())
+
+
+def _is_compound(value: ir.Value) -> bool:
+    return not isinstance(value.type, ir.TensorType | None)
 
 
 def scope_of(name: str) -> tuple[str, ...]:
@@ -136,12 +144,20 @@ def scope_of(name: str) -> tuple[str, ...]:
     return tuple(parts[:-1])
 
 
-def _type_name(value: ir.Value) -> str:
-    return "unknown" if value.type is None else type(value.type).__name__.removesuffix("Type").lower()
+def _type_name(type_: ir.TypeProtocol | None) -> str:
+    """Such as "float", "sequence(float)" or "unknown"."""
+    if type_ is None:
+        return "unknown"
+    if isinstance(type_, ir.SequenceType | ir.OptionalType):
+        kind = "sequence" if isinstance(type_, ir.SequenceType) else "optional"
+        return f"{kind}({_type_name(type_.elem_type)})"
+    sparse = "sparse " if isinstance(type_, ir.SparseTensorType) else ""
+    return sparse + type_.dtype.name.lower()
 
 
-def _node(node: ir.Node) -> NodeInfo:
+def _node(node: ir.Node, infos: _Tensors) -> NodeInfo:
     holder = holder_of(node)
+    operands = {value: infos[value] for value in (*node.inputs, *node.outputs) if value is not None}
     return NodeInfo(
         id=node_id(node),
         name=node.name or "",
@@ -149,11 +165,11 @@ def _node(node: ir.Node) -> NodeInfo:
         domain=node.domain,
         scope=scope_of(node.name or ""),
         parent=None if holder is None else node_id(holder),
-        inputs=tuple(None if v is None else tensor_info(v) for v in node.inputs),
-        outputs=tuple(tensor_info(v) for v in node.outputs if v.name),
+        inputs=tuple(None if v is None else infos[v] for v in node.inputs),
+        outputs=tuple(infos[v] for v in node.outputs if v.name),
         attributes=tuple((name, _attribute_text(a)) for name, a in node.attributes.items()),
         flops=flops(node),
-        bytes=traffic_bytes(node),
+        bytes=sum_if_known(info.bytes for info in operands.values()),
         parameters=node_parameters(node),
         is_constant=is_constant_node(node),
     )
@@ -165,23 +181,29 @@ def _attribute_text(attribute: ir.Attr) -> str:
         return ", ".join(f"body of {body.num_nodes()} nodes" for body in bodies)
     if attribute.type == ir.AttributeType.TENSOR:
         return _tensor_text(attribute.value)
-    text = str(attribute.value)
-    return text if len(text) <= 200 else text[:197] + "..."
+    value = attribute.value
+    if isinstance(value, tuple | list) and len(value) > _SHOWN_ELEMENTS:
+        return f"{len(value)} values: {_shortened(str(list(value[:_SHOWN_ELEMENTS]))[:-1])}, ...]"
+    return _shortened(str(value))
 
 
 def _tensor_text(tensor: ir.TensorProtocol) -> str:
     shape = "x".join(str(d) for d in tensor.shape.numpy()) or "scalar"
-    values = f" {tensor.numpy().tolist()}" if tensor.size <= 8 else ""
+    values = f" {_shortened(str(tensor.numpy().tolist()))}" if tensor.size <= 8 else ""
     return f"{tensor.dtype.name.lower()} {shape}{values}"
 
 
-def _edges(graph: Graph) -> Iterator[EdgeInfo]:
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
+
+
+def _edges(graph: Graph, infos: _Tensors) -> Iterator[EdgeInfo]:
     for node in graph.nodes:
         for value in node.inputs:
-            if value is not None and constant_tensor(value) is None and not value.is_initializer():
-                yield _edge(_origin(value), node_id(node), value)
+            if value is not None and not infos[value].is_constant:
+                yield _edge(value, node_id(node), infos[value])
     for value in graph.outputs:
-        yield _edge(_origin(value), None, value)
+        yield _edge(value, None, infos[value])
 
 
 def _origin(value: ir.Value) -> str | None:
@@ -192,6 +214,5 @@ def _origin(value: ir.Value) -> str | None:
     return None if producer is None else node_id(producer)
 
 
-def _edge(source: str | None, target: str | None, value: ir.Value) -> EdgeInfo:
-    info = tensor_info(value)
-    return EdgeInfo(source, target, info.name, info.shape_text, info.bytes)
+def _edge(value: ir.Value, target: str | None, info: TensorInfo) -> EdgeInfo:
+    return EdgeInfo(_origin(value), target, info.name, info.shape_text, info.bytes)

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import onnx_ir as ir
 
 from explorer.graph.fingerprint import tensor_digest
-from explorer.graph.graph import Graph, bodies_of, constant_tensor, node_id
+from explorer.graph.graph import Graph, bodies_of, constant_tensor, is_constant_node, node_id
 
 
 @dataclass(frozen=True)
 class GraphDiff:
-    """Node ids by fate, and the bytes of weights that appeared and disappeared."""
+    """Node ids by fate, and the bytes of weights that appeared and disappeared.
+
+    ``outputs`` names the graph outputs that another node computes, or that came or went.
+    """
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
     changed: tuple[str, ...]
     added_bytes: int
     freed_bytes: int
+    outputs: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether the two graphs have the same nodes, wired the same way, with the same weights."""
-        return not (self.added or self.removed or self.changed or self.added_bytes or self.freed_bytes)
+        nodes, weights = self.added or self.removed or self.changed, self.added_bytes or self.freed_bytes
+        return not (nodes or weights or self.outputs)
 
 
 def diff(a: Graph, b: Graph) -> GraphDiff:
@@ -42,17 +48,31 @@ def diff(a: Graph, b: Graph) -> GraphDiff:
         changed=tuple(i for i in both if _content(before[i]) != _content(after[i])),
         added_bytes=sum(size for digest, size in new.items() if digest not in old),
         freed_bytes=sum(size for digest, size in old.items() if digest not in new),
+        outputs=_rewired_outputs(a, b),
     )
 
 
+def _rewired_outputs(a: Graph, b: Graph) -> tuple[str, ...]:
+    pairs = zip_longest(map(_output, a.outputs), map(_output, b.outputs), fillvalue=("", None))
+    return tuple(new[0] or old[0] for old, new in pairs if old != new)
+
+
+def _output(value: ir.Value) -> tuple[str, object]:
+    return value.name or "", _operand(value)
+
+
 def _content(node: ir.Node) -> tuple[object, ...]:
+    constant = constant_tensor(node.outputs[0]) if is_constant_node(node) else None
+    if constant is not None:
+        return (node.domain, node.op_type, tensor_digest(constant))
     attributes = tuple(sorted((k, _attribute(a)) for k, a in node.attributes.items()))
     return (node.domain, node.op_type, attributes, tuple(_operand(v) for v in node.inputs))
 
 
-def _attribute(attribute: ir.Attr) -> str:
-    if bodies_of(attribute):
-        return "body"  # its nodes are compared one by one
+def _attribute(attribute: ir.Attr) -> object:
+    bodies = bodies_of(attribute)
+    if bodies:  # their nodes are compared one by one
+        return [[_operand(value) for value in body.outputs] for body in bodies]
     if attribute.type == ir.AttributeType.TENSOR:
         return tensor_digest(attribute.value)
     return repr(attribute.value)
@@ -62,7 +82,7 @@ def _operand(value: ir.Value | None) -> object:
     if value is None:
         return None
     producer = value.producer()
-    if producer is not None and producer.op_type != "Constant":
+    if producer is not None and not is_constant_node(producer):
         return (node_id(producer), value.index())
     tensor = constant_tensor(value)
     return value.name if tensor is None else tensor_digest(tensor)
@@ -70,5 +90,5 @@ def _operand(value: ir.Value | None) -> object:
 
 def _weights(graph: Graph) -> dict[str, int]:
     tensors = [value.const_value for value in graph.initializers()]
-    tensors += [constant_tensor(n.outputs[0]) for n in graph.nodes if n.op_type == "Constant"]
+    tensors += [constant_tensor(n.outputs[0]) for n in graph.nodes if is_constant_node(n)]
     return {tensor_digest(t): t.nbytes for t in tensors if t is not None}

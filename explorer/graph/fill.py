@@ -9,19 +9,21 @@ always give the same weights. Values are made when first needed.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import onnx_ir as ir
 
 from explorer.graph.graph import constant_tensor
 from explorer.graph.moments import NORMALISED, Moments, combine, dims_of
+from explorer.graph.statistics import value_bytes
 
 _FLOATS = {
     ir.DataType.FLOAT: np.float32,
     ir.DataType.DOUBLE: np.float64,
     ir.DataType.FLOAT16: np.float16,
 }
+_STANDARD = {"", "ai.onnx"}
 _VIEWS = {"Transpose", "Reshape", "Identity", "Unsqueeze", "Squeeze", "Cast", "Expand", "Flatten"}
 _Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
@@ -41,15 +43,22 @@ def weight_inputs(model: ir.Model) -> list[ir.Value]:
 
 def fill_weights(model: ir.Model, seed: int) -> int:
     """Turn the weight inputs of a model into initializers, in place; returns how many."""
-    weights = weight_inputs(model)
+    weights = dict.fromkeys(weight_inputs(model))
     filler = _Filler(seed, weights)
     for node in model.graph:
         filler.visit(node)
+    data = [value for value in model.graph.inputs if value not in weights]
+    model.graph.inputs.clear()
+    model.graph.inputs.extend(data)
     for value in weights:
         filler.draw(value, _normal(0.5))  # read by nothing the walk understands, or by a body only
-        model.graph.inputs.remove(value)
         model.graph.register_initializer(value)
     return len(weights)
+
+
+def fill_bytes(model: ir.Model) -> int:
+    """Memory that filling would take."""
+    return sum(value_bytes(value) or 0 for value in weight_inputs(model))
 
 
 def _is_static_float(value: ir.Value) -> bool:
@@ -66,6 +75,8 @@ def _filters(std: float) -> _Draw:
 
     def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         array = rng.standard_normal(shape, dtype=np.float32)
+        if len(shape) < 2 or not array.size:
+            return array * np.float32(std)
         flat = array.reshape(shape[0], -1)
         flat *= std / np.sqrt(np.mean(flat * flat, axis=1, keepdims=True) + 1e-12)
         return array
@@ -80,7 +91,7 @@ def _uniform(low: float, high: float) -> _Draw:
 class _Filler:
     """Walks the nodes in order, following variances and fixing each weight at its first reader."""
 
-    def __init__(self, seed: int, weights: list[ir.Value]) -> None:
+    def __init__(self, seed: int, weights: Iterable[ir.Value]) -> None:
         self.seed = seed
         self.moments: dict[ir.Value, Moments] = {}
         self.origin: dict[ir.Value, ir.Value] = {value: value for value in weights}
@@ -102,10 +113,11 @@ class _Filler:
 
     def visit(self, node: ir.Node) -> None:
         """Choose the weights this node reads and estimate what comes out."""
-        if node.op_type in _VIEWS and node.inputs[0] in self.origin:
-            self.origin[node.outputs[0]] = self.origin[node.inputs[0]]
+        source = self.weight_behind(node.inputs[0]) if node.op_type in _VIEWS and node.inputs else None
+        if source is not None and node.outputs:
+            self.origin[node.outputs[0]] = source
             return
-        handler = _HANDLERS.get(node.op_type)
+        handler = _HANDLERS.get(node.op_type) if node.domain in _STANDARD else None
         result = handler(self, node) if handler else None
         for position, value in enumerate(node.inputs):
             self._generic(node, position, value)
@@ -127,10 +139,13 @@ class _Filler:
             return Moments(float(finite.mean()), float(finite.var())) if finite.size else Moments()
         return Moments()
 
+    def weight_behind(self, value: ir.Value | None) -> ir.Value | None:
+        """The weight that a value is, possibly seen through a Transpose or Reshape; None if it is data."""
+        return None if value is None else self.origin.get(value)
+
     def weight(self, node: ir.Node, position: int) -> ir.Value | None:
         """The unfilled weight behind an operand, or None."""
-        value = node.inputs[position] if position < len(node.inputs) else None
-        weight = self.origin.get(value) if value is not None else None
+        weight = self.weight_behind(node.inputs[position]) if position < len(node.inputs) else None
         return weight if weight is not None and weight.const_value is None else None
 
     def set(self, node: ir.Node, position: int, how: _Draw, moments: Moments) -> None:
@@ -158,13 +173,13 @@ def _product_weight(
     draw: Callable[[float], _Draw] = _normal,
 ) -> None:
     data = filler.of(node.inputs[1 - position]) or Moments()
-    std = float(1.0 / np.sqrt(max(fan_in * data.second, 1e-12)))
+    std = float(1.0 / np.sqrt(max(fan_in * data.largest_second, 1e-12)))
     filler.set(node, position, draw(std), Moments(0.0, std * std))
 
 
 def _convolution(filler: _Filler, node: ir.Node) -> Moments:
     dims = dims_of(node.inputs[1])
-    fan_in = int(np.prod(dims[1:])) if node.op_type == "Conv" else int(dims[0])
+    fan_in = int(np.prod(dims[1:] if node.op_type == "Conv" else dims[:1]))
     _product_weight(filler, node, 1, fan_in, _filters)
     filler.set(node, 2, _normal(0.1), Moments(0.0, 0.01))
     return Moments(0.0, 1.0)
@@ -173,7 +188,7 @@ def _convolution(filler: _Filler, node: ir.Node) -> Moments:
 def _gemm(filler: _Filler, node: ir.Node) -> Moments | None:
     if filler.weight(node, 1) is None:
         return None
-    dims = dims_of(node.inputs[1])
+    dims = dims_of(node.inputs[1]) or [1]
     fan_in = dims[-1] if node.attributes.get_int("transB", 0) else dims[0]
     _product_weight(filler, node, 1, fan_in)
     filler.set(node, 2, _normal(0.1), Moments(0.0, 0.01))
@@ -183,7 +198,7 @@ def _gemm(filler: _Filler, node: ir.Node) -> Moments | None:
 def _matmul(filler: _Filler, node: ir.Node) -> Moments | None:
     for position in (1, 0):
         if filler.weight(node, position) is not None:
-            dims = dims_of(node.inputs[position])
+            dims = dims_of(node.inputs[position]) or [1]
             inner = dims[-2] if position == 1 and len(dims) > 1 else dims[-1]
             _product_weight(filler, node, position, inner)
             return Moments(0.0, 1.0)

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import onnx_ir as ir
 
 from explorer.graph.graph import bodies_of, constant_tensor, is_constant_node
@@ -21,6 +22,8 @@ from explorer.graph.graph import bodies_of, constant_tensor, is_constant_node
 _DIGEST = "explorer.digest"
 _SMALL_ELEMENTS = 1024
 _LARGE_BYTES = 1 << 16
+_FLOATS = {ir.AttributeType.FLOAT, ir.AttributeType.FLOATS}
+_INTS = {ir.AttributeType.INT, ir.AttributeType.INTS}
 
 
 def tensor_digest(tensor: ir.TensorProtocol) -> str:
@@ -79,18 +82,25 @@ class _Hasher:
         self.weights_by_content = weights_by_content
         self.values: dict[ir.Value, str] = {}
         self.dimensions: dict[str, int] = {}
+        self.depth = 0
 
     def digest(self) -> str:
-        graph = self.model.graph
-        up = self._visit_graph(graph)
-        nodes = [node for node in graph if not is_constant_node(node)]
-        down = self._downward(nodes, graph.outputs)
-        used = {node.domain for node in graph.all_nodes()}
-        opsets = sorted((d, v) for d, v in self.model.opset_imports.items() if d in used)
-        return _hash(up, sorted(down), opsets)
+        inputs = [self._input(i, value) for i, value in enumerate(self.model.graph.inputs)]
+        up = self._visit_graph(self.model.graph)
+        used = {node.domain for node in self.model.graph.all_nodes()}
+        imports = {"" if d == "ai.onnx" else d: v for d, v in self.model.opset_imports.items()}
+        return _hash(inputs, up, sorted((d, v) for d, v in imports.items() if d in used))
+
+    def _visit_body(self, body: ir.Graph) -> str:
+        """A body's inputs are known by depth and position; what they hold is decided outside."""
+        self.depth += 1
+        for position, value in enumerate(body.inputs):
+            self.values[value] = _hash("body input", self.depth, position)
+        digest = _hash(len(body.inputs), self._visit_graph(body))
+        self.depth -= 1
+        return digest
 
     def _visit_graph(self, graph: ir.Graph) -> str:
-        inputs = [self._input(i, value) for i, value in enumerate(graph.inputs)]
         unused = []
         for value in graph.initializers.values():
             if value.is_graph_input() or value.const_value is None:
@@ -98,9 +108,11 @@ class _Hasher:
             self.values[value] = _hash("constant", self._tensor(value.const_value))
             if not value.uses() and not value.is_graph_output():
                 unused.append(self.values[value])
-        nodes = [self._visit_node(n) for n in graph if not is_constant_node(n) or self._constant(n)]
-        outputs = [self.values.get(v, "?") for v in graph.outputs]
-        return _hash(inputs, outputs, sorted(n for n in nodes if n), sorted(unused))
+        nodes = [n for n in graph if not is_constant_node(n) or self._constant(n)]
+        up = [self._visit_node(node) for node in nodes]
+        outputs = [self.values.get(value, "?") for value in graph.outputs]
+        down = self._downward(nodes, graph.outputs)
+        return _hash(outputs, sorted(up), sorted(down), sorted(unused))
 
     def _constant(self, node: ir.Node) -> bool:
         """Hash a Constant node like an initializer; True if it must count as an ordinary node."""
@@ -135,8 +147,14 @@ class _Hasher:
     def _attribute(self, attribute: ir.Attr) -> object:
         bodies = bodies_of(attribute)
         if bodies:
-            return [self._visit_graph(body) for body in bodies]
+            return [self._visit_body(body) for body in bodies]
         value = attribute.value
+        if attribute.is_ref():
+            return ("reference", attribute.ref_attr_name)
+        if attribute.type in _FLOATS:  # a file keeps 32 bits of a number that Python computed with 64
+            return np.asarray(value, dtype=np.float32).tolist()
+        if attribute.type in _INTS:
+            return np.asarray(value, dtype=np.int64).tolist()
         if attribute.type == ir.AttributeType.TENSOR:
             return self._tensor(value)
         if attribute.type == ir.AttributeType.TENSORS:

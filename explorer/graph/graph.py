@@ -16,6 +16,8 @@ import onnx_ir as ir
 from explorer.errors import CandidateError
 
 _ID = "explorer.id"
+_HOLDER = "explorer.holder"
+_TENSOR = "explorer.tensor"
 
 
 def node_id(node: ir.Node) -> str:
@@ -26,7 +28,7 @@ def node_id(node: ir.Node) -> str:
 def holder_of(node: ir.Node) -> ir.Node | None:
     """The If, Loop or Scan node whose body holds ``node``; None in the main graph."""
     graph = node.graph
-    return graph.meta.get("explorer.holder") if graph is not None else None
+    return graph.meta.get(_HOLDER) if graph is not None else None
 
 
 def constant_tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
@@ -39,7 +41,23 @@ def constant_tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
         return None
     if value.is_initializer():
         return value.const_value
-    return ir.convenience.get_const_tensor(value) if is_constant_node(value.producer()) else None
+    node = value.producer()
+    if node is None or not is_constant_node(node):
+        return None
+    attribute = node.attributes.get("value")
+    if attribute is not None:
+        return None if attribute.is_ref() else attribute.as_tensor()
+    if _TENSOR not in node.meta:  # built from a list of numbers: once, not at every question
+        node.meta[_TENSOR] = _listed_tensor(value)
+    tensor: ir.TensorProtocol | None = node.meta[_TENSOR]
+    return tensor
+
+
+def _listed_tensor(value: ir.Value) -> ir.TensorProtocol | None:
+    try:
+        return ir.convenience.get_const_tensor(value)
+    except ValueError:  # not the one attribute that a Constant must have
+        return None
 
 
 def is_constant_node(node: ir.Node | None) -> bool:
@@ -56,6 +74,7 @@ class Graph:
         source: the file it was read from, if any.
         notices: sentences for the user, e.g. "node list was not topologically sorted".
         next_id: the first free number for node ids.
+        passes_checker: whether the ONNX checker accepts it; one that it refuses can still be saved.
     """
 
     def __init__(
@@ -66,13 +85,14 @@ class Graph:
         source: Path | None = None,
         notices: tuple[str, ...] = (),
         next_id: int = 0,
+        passes_checker: bool = True,
     ) -> None:
         self.model = model
         self.name = name
         self.source = source
         self.notices = notices
-        self.next_id = self._number_new_nodes(next_id)
-        self._link_bodies()
+        self.passes_checker = passes_checker
+        self.next_id = self._register_nodes(next_id)
 
     def __repr__(self) -> str:
         """Name, size and the start of the fingerprint if it has been computed."""
@@ -87,12 +107,12 @@ class Graph:
             source=self.source,
             notices=self.notices,
             next_id=self.next_id,
+            passes_checker=self.passes_checker,
         )
 
     def renumbered(self) -> Graph:
         """Give ids to nodes added since construction and forget cached views; returns itself."""
-        self.next_id = self._number_new_nodes(self.next_id)
-        self._link_bodies()
+        self.next_id = self._register_nodes(self.next_id)
         for name in ("nodes", "_by_id", "_fingerprint", "_structure_fingerprint"):
             self.__dict__.pop(name, None)
         return self
@@ -168,18 +188,16 @@ class Graph:
 
         return graph_digest(self.model, weights_by_content=False)
 
-    def _number_new_nodes(self, start: int) -> int:
+    def _register_nodes(self, next_id: int) -> int:
+        """Number nodes that have no id yet and tell each body which node holds it."""
         for node in self.model.graph.all_nodes():
             if _ID not in node.meta:
-                node.meta[_ID] = f"n{start}"
-                start += 1
-        return start
-
-    def _link_bodies(self) -> None:
-        for node in self.model.graph.all_nodes():
+                node.meta[_ID] = f"n{next_id}"
+                next_id += 1
             for attribute in node.attributes.values():
                 for body in bodies_of(attribute):
-                    body.meta["explorer.holder"] = node
+                    body.meta[_HOLDER] = node
+        return next_id
 
 
 def bodies_of(attribute: ir.Attr) -> tuple[ir.Graph, ...]:

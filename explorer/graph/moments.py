@@ -15,6 +15,7 @@ import onnx_ir as ir
 _HALF = np.array([0.17, 0.35, 0.55, 0.76, 1.0, 1.28, 1.65, 2.24])
 _GRID = np.concatenate([-_HALF[::-1], [0.0], _HALF])
 _GRID = _GRID / _GRID.std()
+_WIDE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,19 @@ class Moments:
     var: float = 1.0
     root: Moments | None = None
     curve: np.ndarray | None = None
+    wide_curve: np.ndarray | None = None
+
+    @property
+    def largest_second(self) -> float:
+        """The mean of the squares, or what it would be in proportion if the root were twice as large.
+
+        A gate (Swish) passes large values almost whole and small ones by half: weights that suit the small ones
+        would let every deviation grow from layer to layer.
+        """
+        if self.wide_curve is None:
+            return self.second
+        wide = float(np.mean(self.wide_curve**2)) / _WIDE**2
+        return min(max(self.second, wide), 2 * self.second)
 
     @property
     def second(self) -> float:
@@ -39,16 +53,28 @@ class Moments:
         """Values over the quantiles of the root (its own, if it has no root)."""
         return self.mean + np.sqrt(self.var) * _GRID if self.curve is None else self.curve
 
+    def wide_quantiles(self) -> np.ndarray:
+        """As ``quantiles``, if the root were twice as large."""
+        if self.wide_curve is not None:
+            return self.wide_curve
+        return self.quantiles() if self.var == 0.0 else _WIDE * self.quantiles()
+
     def through(self, function: Callable[..., np.ndarray], *others: Moments) -> Moments:
         """Moments after an element-wise function of this tensor and others with the same root."""
         with np.errstate(all="ignore"):
             y = function(self.quantiles(), *(other.quantiles() for other in others))
-        y = np.nan_to_num(np.broadcast_to(y, _GRID.shape), posinf=1e6, neginf=-1e6)
-        return Moments(float(y.mean()), float(y.var()), self.root or self, y)
+            wide = function(self.wide_quantiles(), *(other.wide_quantiles() for other in others))
+        y, wide = (_finite(values) for values in (y, wide))
+        return Moments(float(y.mean()), float(y.var()), self.root or self, y, wide)
 
     def depends_on_same(self, other: Moments) -> bool:
         """Whether both are element-wise functions of one tensor (or the other one is constant)."""
         return (self.root or self) is (other.root or other) or other.var == 0.0
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    finite: np.ndarray = np.nan_to_num(np.broadcast_to(values, _GRID.shape), posinf=1e6, neginf=-1e6)
+    return finite
 
 
 UNARY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -105,7 +131,7 @@ def combine(node: ir.Node, inputs: list[Moments | None]) -> Moments:
     if op == "MatMul" and len(floats) > 1:
         return _product(node, first, floats[1])
     if op in {"ReduceMean", "GlobalAveragePool", "AveragePool"}:
-        return Moments(first.mean, first.var * 0.3)
+        return Moments(first.mean, first.var * 0.55)
     if op == "ReduceSum":
         return Moments(first.mean * _reduced(node), first.var * _reduced(node))
     return first
@@ -147,7 +173,7 @@ def _mixture(parts: list[Moments], *, added: bool) -> Moments:
 def _softmax(node: ir.Node, logits: Moments) -> Moments:
     dims = dims_of(node.inputs[0])
     axis = node.attributes.get_int("axis", -1) or -1
-    count = max(dims[axis] if dims and axis < len(dims) else 1, 1)
+    count = max(dims[axis] if -len(dims) <= axis < len(dims) else 1, 1)
     second = min(float(np.exp(min(logits.var, 20.0))) / count**2, 1.0 / count)
     return Moments(1.0 / count, max(second - 1.0 / count**2, 0.0))
 

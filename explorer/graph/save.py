@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import onnx_ir as ir
+from google.protobuf.message import EncodeError
 
 from explorer.errors import ModelError, RewriteError
+from explorer.graph.external import embed
 from explorer.graph.graph import Graph
+from explorer.graph.names import quoted
 from explorer.graph.shapes import check
 
 EMBED_LIMIT_BYTES = 2_000_000_000  # a protobuf file ends at 2 GiB; leave room for the structure
 
+_ALWAYS_EMBEDDED_BYTES = 1024
+
 
 def weights_bytes(graph: Graph) -> int:
     """Bytes of all weights, counted once per tensor."""
-    tensors = {id(v.const_value): v.const_value for v in graph.initializers() if v.const_value}
+    tensors = {id(v.const_value): v.const_value for v in graph.initializers() if v.const_value is not None}
     return sum(tensor.nbytes for tensor in tensors.values())
 
 
@@ -27,48 +32,65 @@ def save(graph: Graph, path: str | Path, *, embed_limit_bytes: int = EMBED_LIMIT
     The file appears whole or not at all: it is written in a temporary folder and moved into place.
 
     Raises:
-        RewriteError: the ONNX checker refuses the graph, with its reason.
-        ModelError: the place cannot be written.
+        RewriteError: the ONNX checker refuses the graph, with its reason, although it passed on opening.
+        ModelError: the place cannot be written, or holds the weights that this very model reads.
     """
     path = Path(path).expanduser()
-    problem = check(graph.model)
-    if problem and not _was_already_invalid(graph):
-        raise RewriteError(f"'{graph.name}' was not saved: the ONNX checker says: {problem}.")
+    problem = check(graph.model) if graph.passes_checker else None
+    if problem:
+        raise RewriteError(f"{quoted(graph.name)} was not saved: the ONNX checker says: {problem}.")
     external = weights_bytes(graph) > embed_limit_bytes
+    if path.is_dir():
+        raise ModelError(f"{quoted(path)} is a folder; add a file name.")
+    if external:
+        _protect_source(graph, path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _write(graph, path, external=external)
     except OSError as error:
-        raise ModelError(f"'{path}' cannot be written: {error.strerror or error}.") from error
+        raise ModelError(f"{quoted(path)} cannot be written: {error.strerror or error}.") from error
+    except (EncodeError, ir.serde.SerdeError) as error:
+        raise ModelError(f"{quoted(path)} cannot be written: it would be larger than 2 GB.") from error
     return path
 
 
-def _was_already_invalid(graph: Graph) -> bool:
-    """A model with operators the checker does not know fails before and after; let it pass."""
-    known = {"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training"}
-    return any(node.domain not in known for node in graph.nodes)
+def _side_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.data")
+
+
+def _protect_source(graph: Graph, path: Path) -> None:
+    """Weights are read when needed: replacing the file they come from would change this model."""
+    side = _side_file(path)
+    sources = {Path(tensor.path) for tensor in _external_tensors(graph)}
+    if graph.source is not None and path.exists() and path.samefile(graph.source):
+        sources.add(side)
+    if side.exists() and any(source.exists() and source.samefile(side) for source in sources):
+        raise ModelError(
+            f"{quoted(path)} was not saved: {quoted(side.name)} holds the weights of the model that is "
+            "open; choose another name."
+        )
+
+
+def _external_tensors(graph: Graph) -> Iterator[ir.ExternalTensor]:
+    return (v.const_value for v in graph.initializers() if isinstance(v.const_value, ir.ExternalTensor))
 
 
 def _write(graph: Graph, path: Path, *, external: bool) -> None:
     model = graph.model.clone()
-    _embed_external(model)
-    side = f"{path.name}.data"
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".explorer-") as folder:
+    for body in model.graphs():
+        for value in body.initializers.values():
+            tensor = value.const_value
+            if tensor is not None and (tensor.nbytes <= _ALWAYS_EMBEDDED_BYTES or not external):
+                value.const_value = embed(tensor)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".explorer-") as name:
+        folder, side = Path(name), _side_file(path)
         ir.save(
             model,
-            Path(folder) / path.name,
+            folder / path.name,
             format="protobuf",
-            external_data=side if external else None,
+            external_data=side.name if external else None,
+            size_threshold_bytes=_ALWAYS_EMBEDDED_BYTES,
         )
-        if external:
-            shutil.move(Path(folder) / side, path.parent / side)
-        shutil.move(Path(folder) / path.name, path)
-
-
-def _embed_external(model: ir.Model) -> None:
-    """Read the original's side files: the new file must never refer to them."""
-    for graph in model.graphs():
-        for value in graph.initializers.values():
-            if isinstance(value.const_value, ir.ExternalTensor):
-                embedded = ir.external_data.convert_tensors_from_external([value.const_value])
-                value.const_value = embedded[0]
+        if external and (folder / side.name).exists():
+            (folder / side.name).replace(side)
+        (folder / path.name).replace(path)

@@ -1,7 +1,7 @@
 """FLOPs, bytes and parameters per node, by operator formula.
 
-A multiply-add counts as two FLOPs. Data movement (Reshape, Transpose, Gather ...) counts none. Where a
-dimension or an operator is unknown the answer is None, shown as "unknown", never a guess.
+A multiply-add counts as two FLOPs. Data movement (Reshape, Transpose, Gather ...) counts none, whatever its
+size. Where a dimension or an operator is unknown the answer is None, shown as "unknown", never a guess.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import prod
 
 import onnx_ir as ir
 
-from explorer.graph.graph import Graph, bodies_of, constant_tensor
+from explorer.graph.graph import Graph, constant_tensor, is_constant_node
 
 _Formula = Callable[[ir.Node], int | None]
 
@@ -45,9 +45,14 @@ def static_dims(value: ir.Value | None) -> tuple[int, ...] | None:
 
 
 def elements(value: ir.Value | None) -> int | None:
-    """Number of elements, or None where a dimension is unknown (0 for an absent value)."""
+    """Number of elements, or None where a dimension is unknown (0 for an absent value).
+
+    Sequences and optional values have no fixed number of elements.
+    """
     if value is None:
         return 0
+    if not isinstance(value.type, ir.TensorType | None):
+        return None
     dims = static_dims(value)
     return None if dims is None else prod(dims)
 
@@ -63,26 +68,25 @@ def value_bytes(value: ir.Value | None) -> int | None:
 
 
 def flops(node: ir.Node) -> int | None:
-    """Floating-point operations of one execution of a node; None if the operator is unknown."""
-    formula = _FORMULAS.get(node.op_type)
+    """Floating-point operations of one execution of a node; None if the operator is unknown.
+
+    If, Loop and Scan have none of their own: which body runs, and how often, is decided at run time, so that
+    theirs are unknown too.
+    """
+    formula = _FORMULAS.get(node.op_type) if node.domain in _DOMAINS else None
     return formula(node) if formula else None
 
 
 def traffic_bytes(node: ir.Node) -> int | None:
     """Bytes a node reads and writes, each distinct operand once; None where a size is unknown."""
-    return _sum(value_bytes(v) for v in {*node.inputs, *node.outputs} if v is not None)
+    return sum_if_known(value_bytes(v) for v in {*node.inputs, *node.outputs} if v is not None)
 
 
 def parameters(graph: Graph) -> int:
     """Number of weight elements: float initializers and Constant nodes, each tensor counted once."""
-    tensors = {}
-    for value in graph.initializers():
-        if value.const_value is not None:
-            tensors[id(value.const_value)] = value.const_value
-    for node in graph.nodes:
-        tensor = constant_tensor(node.outputs[0]) if node.op_type == "Constant" else None
-        if tensor is not None:
-            tensors[id(tensor)] = tensor
+    constants = (node.outputs[0] for node in graph.nodes if is_constant_node(node))
+    found = [v.const_value for v in graph.initializers()] + [constant_tensor(v) for v in constants]
+    tensors = {id(tensor): tensor for tensor in found if tensor is not None}
     return sum(t.size for t in tensors.values() if t.dtype.is_floating_point())
 
 
@@ -94,15 +98,16 @@ def node_parameters(node: ir.Node) -> int:
 
 def total_flops(graph: Graph) -> int | None:
     """FLOPs of one inference; None if any node's are unknown or depend on control flow."""
-    return _sum(flops(node) for node in graph.nodes)
+    return sum_if_known(flops(node) for node in graph.nodes)
 
 
 def known_flops(graph: Graph) -> int:
-    """FLOPs of the nodes for which they are known."""
+    """FLOPs of the nodes for which they are known, those in bodies once."""
     return sum(flops(node) or 0 for node in graph.nodes)
 
 
-def _sum(parts: Iterable[int | None]) -> int | None:
+def sum_if_known(parts: Iterable[int | None]) -> int | None:
+    """The sum, or None if any part is None."""
     total = 0
     for part in parts:
         if part is None:
@@ -128,7 +133,8 @@ def _window(node: ir.Node) -> int | None:
     outputs, weight = elements(node.outputs[0]), static_dims(node.inputs[1])
     if outputs is None or weight is None:
         return None
-    return outputs * (2 * prod(weight[1:]) + (1 if _present(node, 2) else 0))
+    bias = node.op_type != "ConvInteger" and _present(node, 2)
+    return outputs * (2 * prod(weight[1:]) + (1 if bias else 0))
 
 
 def _transposed_window(node: ir.Node) -> int | None:
@@ -146,30 +152,25 @@ def _matmul(node: ir.Node) -> int | None:
     outputs, a = elements(node.outputs[0]), node.inputs[0]
     if outputs is None or a is None or a.shape is None or not len(a.shape):
         return None
-    transposed = node.op_type == "Gemm" and bool(node.attributes.get_int("transA", 0))
+    transposed = len(a.shape) > 1 and bool(node.attributes.get_int("transA", 0))
     inner = a.shape[-2 if transposed else -1]
     if not isinstance(inner, int):
         return None
-    return outputs * (2 * inner + (1 if node.op_type == "Gemm" and _present(node, 2) else 0))
-
-
-def _control_flow(node: ir.Node) -> int | None:
-    """The bodies' nodes count for themselves; how often a Loop runs is not known here."""
-    has_bodies = any(bodies_of(a) for a in node.attributes.values())
-    return None if has_bodies and node.op_type != "If" else 0
+    bias = node.op_type in {"Gemm", "FusedGemm"} and _present(node, 2)
+    return outputs * (2 * inner + (1 if bias else 0))
 
 
 def _present(node: ir.Node, position: int) -> bool:
     return position < len(node.inputs) and node.inputs[position] is not None
 
 
+_DOMAINS = {"", "ai.onnx", "com.microsoft"}
 _FORMULAS: dict[str, _Formula] = {
-    **{op: _output(0) for op in _MOVES},
+    **dict.fromkeys(_MOVES, lambda _: 0),
     **{op: _output(factor) for factor, ops in _PER_ELEMENT.items() for op in ops.split()},
     **dict.fromkeys(_REDUCTIONS, _input),
     **dict.fromkeys(["AveragePool", "MaxPool", "LpPool"], _pool),
-    **dict.fromkeys(["MatMul", "Gemm", "FusedMatMul", "FusedGemm"], _matmul),
+    **dict.fromkeys(["MatMul", "MatMulInteger", "Gemm", "FusedMatMul", "FusedGemm"], _matmul),
     **dict.fromkeys(["Conv", "FusedConv", "ConvInteger"], _window),
-    **dict.fromkeys(["If", "Loop", "Scan"], _control_flow),
     "ConvTranspose": _transposed_window,
 }
