@@ -1,4 +1,4 @@
-"""Find every place where rules apply, and apply one of them to a copy of the graph."""
+"""Ask a rule at a node, and apply candidates to a copy of the graph."""
 
 from __future__ import annotations
 
@@ -10,33 +10,12 @@ from explorer.errors import CandidateError, RewriteError
 from explorer.graph import Graph, node_id
 from explorer.graph.shapes import check, infer_shapes
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.candidate import Candidate, Enumeration, Rejection
-from explorer.rewrite.context import Context, freed_bytes, is_const, operator
+from explorer.rewrite.candidate import Candidate, Rejection
+from explorer.rewrite.context import Context, freed_bytes, is_const
 from explorer.rewrite.legality import obstacle
 from explorer.rewrite.replace import remove_nodes, replace_outputs
 from explorer.rewrite.rule import Match, Refusal, Rule
 from explorer.rewrite.ruleset import RuleSet
-
-
-def find_candidates(graph: Graph, rules: RuleSet) -> Enumeration:
-    """Enumerate every match of every rule, and every near miss with its reason.
-
-    Args:
-        graph: the graph to look at; nodes in If, Loop and Scan bodies are looked at too.
-        rules: the rules to try.
-    """
-    context = Context(graph)
-    candidates: dict[str, Candidate] = {}
-    rejections: dict[Rejection, None] = {}
-    for node in graph.nodes:
-        for rule in rules.anchored_at(operator(node)):
-            for answer in answers(rule, node, context):
-                if isinstance(answer, Rejection):
-                    rejections.setdefault(answer)
-                else:
-                    found = _candidate(rule, node, answer, context)
-                    candidates.setdefault(found.id, found)
-    return Enumeration(graph.fingerprint(), tuple(candidates.values()), tuple(rejections))
 
 
 def answers(rule: Rule, node: ir.Node, context: Context) -> Iterator[Match | Rejection]:
@@ -99,7 +78,8 @@ def apply_many(
     return draft, tuple(applied)
 
 
-def _candidate(rule: Rule, anchor: ir.Node, match: Match, context: Context) -> Candidate:
+def candidate_of(rule: Rule, anchor: ir.Node, match: Match, context: Context) -> Candidate:
+    """The frozen value that names a match."""
     return Candidate(
         rule=rule.name,
         anchor=node_id(anchor),

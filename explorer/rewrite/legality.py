@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from explorer.graph import node_id
 from explorer.rewrite.context import Context, dims, goes_with, is_const, operand, operator, scalar, text
 from explorer.rewrite.rule import Match, Rule
 
@@ -43,9 +44,10 @@ def _interior_value_escapes(match: Match) -> str | None:
                 continue
             if value.is_graph_output():
                 return f"{text(value)}, inside the pattern, is a graph output"
-            for reader, _ in value.uses():
-                if not goes_with(reader, removed):
-                    return f"{text(value)}, inside the pattern, is also read by {describe_node(reader)}"
+            outside = [reader for reader, _ in value.uses() if not goes_with(reader, removed)]
+            if outside:
+                first = min(outside, key=lambda reader: int(node_id(reader).removeprefix("n")))
+                return f"{text(value)}, inside the pattern, is also read by {describe_node(first)}"
     return None
 
 
