@@ -9,6 +9,7 @@ import onnx_ir as ir
 from explorer.rewrite.builder import Builder
 from explorer.rewrite.context import Context, element_bytes, operand, rank, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
+from explorer.rewrite.rules.affine import epsilon_of
 from explorer.rewrite.rules.axes import axes_are_input, axes_bytes
 from explorer.rewrite.rules.norm_parts import read_norm, refuse_odd_parameters
 from explorer.rewrite.rules.patterns import FLOAT_HALF_DOUBLE, FLOAT_OR_DOUBLE, number_like
@@ -92,7 +93,7 @@ class SplitLayerNorm(PatternRule):
             return []
         mean = Means(axes, build)
         centred = build.op("Sub", [source, mean.of(source)], like=like)
-        value = normalise(node, centred, mean, build)
+        value = normalise(epsilon_of(node), centred, mean, build)
         value = build.op("Mul", [value, node.inputs[1]], like=like)
         bias = operand(node, 2)
         return [value if bias is None else build.op("Add", [value, bias], like=like)]
@@ -122,11 +123,10 @@ class Means:
         return self.build.op("ReduceMean", [value, *self.inputs], self.attributes, dtype=value.dtype)
 
 
-def normalise(node: ir.Node, value: ir.Value, mean: Means, build: Builder) -> ir.Value:
+def normalise(epsilon: float, value: ir.Value, mean: Means, build: Builder) -> ir.Value:
     """``value`` over the root of its mean square, in the form that ORT's own passes recognise."""
-    epsilon = node.attributes.get_float("epsilon", 1e-5)
     square = build.op("Pow", [value, number_like(build, 2.0, value, "two")], like=value)
-    number = number_like(build, 1e-5 if epsilon is None else epsilon, value, "epsilon")
+    number = number_like(build, epsilon, value, "epsilon")
     shifted = build.op("Add", [mean.of(square), number], dtype=value.dtype)
     return build.op("Div", [value, build.op("Sqrt", [shifted], dtype=value.dtype)], like=value)
 

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from explorer.rewrite.builder import Builder
 from explorer.rewrite.context import Context, element_bytes, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
+from explorer.rewrite.rules.affine import epsilon_of
 from explorer.rewrite.rules.axes import axes_bytes
 from explorer.rewrite.rules.layernorm import NORM_REACH, Means, normalise, normalised_axes
 from explorer.rewrite.rules.norm_parts import read_norm, refuse_odd_parameters
@@ -86,7 +87,7 @@ class SplitRmsNorm(PatternRule):
         source = node.inputs[0]
         if source is None:
             return []
-        value = normalise(node, source, Means(match["axes"], build), build)
+        value = normalise(epsilon_of(node), source, Means(match["axes"], build), build)
         return [build.op("Mul", [value, node.inputs[1]], like=like)]
 
 
