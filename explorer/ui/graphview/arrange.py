@@ -98,7 +98,7 @@ def _component(
     widths, heights = zip(*(sizes[v] for v in vertices), strict=True)
     offsets = {edge: touches[step] for step, edge in zip(steps, edges, strict=True) if step in touches}
     found = place(layers, widths, heights, offsets, _aligned_ports(vertices, edges))
-    at = {v: _corner(found, i, sizes[v]) for i, v in enumerate(vertices)}
+    at = {v: _corner(found, i, v, sizes[v]) for i, v in enumerate(vertices)}
     routes = {step: _route(found, layers, edge) for step, edge in zip(steps, edges, strict=True)}
     return Arrangement(found.width, found.bottom[-1], at, {}, routes)
 
@@ -113,9 +113,11 @@ def _aligned_ports(vertices: Sequence[Vertex], edges: Sequence[tuple[int, int]])
     return [(max(ins, key=lambda i: (uses[i], -i)), max(outs, key=lambda i: (uses[i], -i)))]
 
 
-def _corner(found: Positions, index: int, size: Point) -> Point:
-    """Boxes stand in the middle of a row; beside a tall frame, at its top."""
+def _corner(found: Positions, index: int, vertex: Vertex, size: Point) -> Point:
+    """Boxes stand in the middle of a row; beside a tall frame, at its top. Ports pass the row."""
     row = found.row[index]
+    if vertex.role != "item":
+        return found.x[index], found.bottom[row] if vertex.role == "in" else found.top[row]
     spare = found.bottom[row] - found.top[row] - size[1]
     return found.x[index] - size[0] / 2, found.top[row] + (spare / 2 if spare < 60 else 0.0)
 

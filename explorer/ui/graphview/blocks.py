@@ -110,7 +110,9 @@ def _path_of(scene: Scene, node: int, paths: Sequence[Path | None]) -> Path:
     outer: Path = ()
     if value.parent is not None:
         host = scene.index[value.parent]
-        outer = (*(paths[host] or ()), (_host_key(scene, host), 0), (f"body:{value.branch}", 0))
+        outer = (*(paths[host] or ()), (_host_key(scene, host), 0))
+        if value.branch:
+            outer = (*outer, (f"body:{value.branch}", 0))
     if value.kind is not Kind.OP:
         return outer
     return outer + tuple((f"scope:{part}", 0) for part in value.scope)

@@ -179,7 +179,8 @@ def ranks_of(count: int, edges: Sequence[Pair]) -> list[int]:
     for vertex in range(count):
         if vertex not in has_input and following[vertex]:
             ranks[vertex] = min(ranks[other] for other in following[vertex]) - 1
-    return [rank - min(ranks, default=0) for rank in ranks]
+    first = min(ranks, default=0)
+    return [rank - first for rank in ranks]
 
 
 def _is_sound(layers: Layers, edges: Sequence[Pair]) -> bool:

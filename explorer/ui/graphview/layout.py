@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from explorer.ui.graphview.arrange import Arrangement, Point, Step, Vertex, arrange
 from explorer.ui.graphview.layering import Engine
-from explorer.ui.graphview.nets import Nets, chain, meeting, nets_of
+from explorer.ui.graphview.nets import Nets, chain, meeting, net_numbers, nets_of
 from explorer.ui.graphview.routing import Anchors, smooth
 from explorer.ui.graphview.scene import Kind, Scene
 from explorer.ui.graphview.visible import Item, View
@@ -79,13 +79,14 @@ _Passage = tuple[int | None, Step, Vertex, bool]
 
 
 @lru_cache(maxsize=64)
-def _cached(view: View, kinds: tuple[Kind, ...], nets: Nets, engine: Engine | None) -> Drawing:
-    return _Builder(view, kinds, nets, engine).drawing()
+def _cached(view: View, kinds: tuple[Kind, ...], net: tuple[int, ...], engine: Engine | None) -> Drawing:
+    return _Builder(view, kinds, nets_of(view, net), engine).drawing()
 
 
 def draw(scene: Scene, view: View, engine: Engine | None = None) -> Drawing:
     """Lay out what is visible of a scene."""
-    return _cached(view, tuple(node.kind for node in scene.nodes), nets_of(scene, view), engine)
+    kinds = tuple(node.kind for node in scene.nodes)
+    return _cached(view, kinds, net_numbers(scene, view), engine)
 
 
 class _Builder:
@@ -226,15 +227,16 @@ class _Builder:
         inner = {number: self._inner_points(number) for number in self.paths}
         anchors = Anchors([(b.x, b.y, b.width, b.height) for b in self.boxes])
         for number, points in inner.items():
-            link = self.view.links[number]
-            anchors.add(number, self.nets.net[number], link.source, link.target, points)
-        ends = anchors.ends()
+            link, path, net = self.view.links[number], self.paths[number], self.nets.net[number]
+            # Between a node and its own body a line starts or ends at the frame, where it already is.
+            source = link.source if path[0][1][0].role == "item" else None
+            target = link.target if path[-1][1][1].role == "item" else None
+            anchors.add(number, net, source, target, points)
         lines: list[Line] = []
-        for number, points in inner.items():
+        for number, (first, last) in anchors.ends().items():
             link = self.view.links[number]
-            first, last = ends[number]
-            path = smooth((first, *points, last))
-            lines.append(Line(number, link.source, link.target, link.members, path))
+            path_points = smooth((*first, *inner[number], *last))
+            lines.append(Line(number, link.source, link.target, link.members, path_points))
         return lines
 
     def _inner_points(self, number: int) -> list[Point]:
@@ -254,10 +256,9 @@ class _Builder:
             return []
         left, top = self._origin(frame)
         inside, box = self.content[frame], self.boxes[frame]
-        x, y = inside.at[vertex]
         lane = left + inside.lanes[vertex]
         border = box.y if vertex.role == "in" else box.y + box.height
-        return [(lane, border), (lane, top + y), (left + x, top + y)]
+        return [(lane, border), (lane, top + inside.at[vertex][1])]
 
     def _stub_labels(self) -> list[Stub]:
         labels: list[Stub] = []

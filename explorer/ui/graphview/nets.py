@@ -33,19 +33,24 @@ class Nets:
     stubs: frozenset[int]
 
 
-def nets_of(scene: Scene, view: View) -> Nets:
-    """Number the tensors of a view and choose the stubs."""
+def net_numbers(scene: Scene, view: View) -> tuple[int, ...]:
+    """For each link, the number of the tensor (or bundle of tensors) it belongs to."""
     numbers: dict[tuple[int, str], int] = {}
     net: list[int] = []
     for link in view.links:
         whole = view.items[link.source].node is None or view.items[link.target].node is None
         tensor = "" if whole else scene.edges[link.members[0]].tensor
         net.append(numbers.setdefault((link.source, tensor), len(numbers)))
+    return tuple(net)
+
+
+def nets_of(view: View, net: tuple[int, ...]) -> Nets:
+    """Choose the links that are drawn as stubs."""
     spans = _spans(view)
-    return Nets(tuple(net), _wide(view, net, spans) | _far(spans))
+    return Nets(net, _wide(view, net, spans) | _far(spans))
 
 
-def _wide(view: View, net: list[int], spans: dict[int, int]) -> frozenset[int]:
+def _wide(view: View, net: tuple[int, ...], spans: dict[int, int]) -> frozenset[int]:
     consumers: defaultdict[int, set[int]] = defaultdict(set)
     rows: Counter[int] = Counter()
     for number, (link, own) in enumerate(zip(view.links, net, strict=True)):

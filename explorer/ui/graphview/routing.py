@@ -14,6 +14,11 @@ STEP = 14.0
 STRAIGHT = 4.0
 
 
+_Side = tuple[int, bool]
+#: Side of a box, and the tensor that touches it there.
+_End = tuple[_Side, int]
+
+
 class Anchors:
     """Spreads the lines of each box along its upper and lower side, in the order they come from.
 
@@ -25,43 +30,44 @@ class Anchors:
 
     def __init__(self, rects: Sequence[Rect]) -> None:
         self._rects = rects
-        self._ends: dict[int, list[tuple[tuple[int, bool], int, int]]] = {}
-        self._wishes: defaultdict[tuple[int, bool], dict[int, list[float]]] = defaultdict(dict)
+        self._ends: dict[int, tuple[_End | None, _End | None]] = {}
+        self._wishes: defaultdict[_Side, dict[int, list[float]]] = defaultdict(dict)
 
-    def add(self, line: int, net: int, source: int, target: int, bends: Sequence[Point]) -> None:
-        """Announce a line, its tensor, its two boxes and its bends."""
-        first = bends[0] if bends else self._middle(target)
-        last = bends[-1] if bends else self._middle(source)
-        self._ends[line] = [
-            self._wish(source, first, net, line), self._wish(target, last, ~net, line),
-        ]  # fmt: skip
+    def add(
+        self, line: int, net: int, source: int | None, target: int | None, bends: Sequence[Point]
+    ) -> None:
+        """Announce a line, its tensor, its two boxes (None: ends with its bends) and its bends."""
+        first = bends[0] if bends else self._middle(target or 0)
+        last = bends[-1] if bends else self._middle(source or 0)
+        self._ends[line] = (
+            None if source is None else self._wish(source, first, net),
+            None if target is None else self._wish(target, last, ~net),
+        )
 
-    def _wish(self, box: int, towards: Point, net: int, line: int) -> tuple[tuple[int, bool], int, int]:
+    def _wish(self, box: int, towards: Point, net: int) -> _End:
         side = (box, towards[1] > self._middle(box)[1])
         # Outgoing lines of one tensor share a point; incoming ones (~net) do too.
         self._wishes[side].setdefault(net, []).append(towards[0])
-        return side, net, line
+        return side, net
 
     def _middle(self, box: int) -> Point:
         x, y, width, height = self._rects[box]
         return x + width / 2, y + height / 2
 
-    def ends(self) -> dict[int, tuple[Point, Point]]:
-        """First and last point of every line."""
+    def ends(self) -> dict[int, tuple[Sequence[Point], Sequence[Point]]]:
+        """The points to put before and after the bends of every line: one or none each."""
         offsets = {side: self._spread(side) for side in self._wishes}
-        points: dict[int, tuple[Point, Point]] = {}
-        for line, (start, stop) in self._ends.items():
-            points[line] = (
-                self._point(start[0], offsets[start[0]][start[1]]),
-                self._point(stop[0], offsets[stop[0]][stop[1]]),
-            )
-        return points
 
-    def _point(self, side: tuple[int, bool], offset: float) -> Point:
+        def points(end: _End | None) -> list[Point]:
+            return [] if end is None else [self._point(end[0], offsets[end[0]][end[1]])]
+
+        return {line: (points(start), points(stop)) for line, (start, stop) in self._ends.items()}
+
+    def _point(self, side: _Side, offset: float) -> Point:
         x, y, width, height = self._rects[side[0]]
         return x + width / 2 + offset, y + height if side[1] else y
 
-    def _spread(self, side: tuple[int, bool]) -> dict[int, float]:
+    def _spread(self, side: _Side) -> dict[int, float]:
         middle = self._middle(side[0])[0]
         wish = {net: sum(xs) / len(xs) - middle for net, xs in self._wishes[side].items()}
         nets = sorted(wish, key=lambda net: (wish[net], net))

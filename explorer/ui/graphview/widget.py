@@ -103,9 +103,10 @@ class GraphView(anywidget.AnyWidget):
 
         Args:
             scene: What to show.
-            keep_open: Keep blocks open that are open now, where they still exist.
+            keep_open: Keep blocks open that are open now, where they still exist, and stay at the
+                same place: for another version of the same graph.
         """
-        self._show(scene, {}, self._open if keep_open else None)
+        self._show(scene, {}, self._open_before() if keep_open else None, stay=keep_open)
 
     def compare(
         self,
@@ -132,22 +133,28 @@ class GraphView(anywidget.AnyWidget):
             raise ValueError(f"mode {mode!r} is neither 'split' nor 'merged'")
         merged = compare(before, after, changed)
         comparison = {"mode": mode, "before": titles[0], "after": titles[1]}
-        self._show(merged, comparison, self._open, reveal=changes(merged))
+        self._show(merged, comparison, self._open_before(), reveal=changes(merged))
+
+    def _open_before(self) -> frozenset[str] | None:
+        """What is open now; None if there was nothing to open, so that it says nothing."""
+        return self._open if self._tree.blocks else None
 
     def _show(
         self,
         scene: Scene,
         comparison: Mapping[str, str],
         opened: frozenset[str] | None,
+        *,
         reveal: Iterable[str] = (),
+        stay: bool = False,
     ) -> None:
         self._scene, self._tree = scene, build_tree(scene)
         known = {block.id for block in self._tree.blocks}
-        if opened is None or not opened & known:
+        if opened is None or (opened and not opened & known):
             opened = first_open(scene, self._tree)
         self._open = (opened & known) | around(self._tree, self._indices(reveal))
         with self.hold_sync():
-            self.names = scene_wire(scene)
+            self.names = {**scene_wire(scene), "stay": stay}
             self.comparison = dict(comparison)
             self.highlighted, self.groups, self.edge_values = {}, [], {}
             self.selection = []

@@ -105,7 +105,13 @@ export class PictureData {
 
   /** Nodes of the scene that a box stands for. */
   nodesOf(box) {
+    if (this.isFrame(box) && this.node(box) < 0) return this._nodesInFrame(box);
     return this.inside.get(box) ?? (this.node(box) >= 0 ? [this.node(box)] : []);
+  }
+
+  _nodesInFrame(frame) {
+    const within = (box) => box === frame || (box >= 0 && within(this.parent(box)));
+    return [...this.home.keys()].filter((node) => within(this.home[node]));
   }
 
   _indexBoxes() {

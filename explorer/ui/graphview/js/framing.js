@@ -132,11 +132,12 @@ export class Framing {
   /** Remember where a box (-1: the middle one) is, so that it stays there when blocks open. */
   holdStill(box) {
     const { picture } = this;
+    const { scene } = this.view.state;
     const at = box >= 0 ? box : this.middleBox();
     if (at < 0) return;
     this.anchor = {
       block: picture.block(at)?.id ?? null,
-      node: picture.nodesOf(at)[0] ?? picture.home.indexOf(at),
+      ids: picture.nodesOf(at).map((node) => scene.id(node)),
       place: this._topOf(at),
     };
   }
@@ -151,8 +152,12 @@ export class Framing {
     const { anchor, picture, camera } = this;
     this.anchor = null;
     if (!anchor) return;
-    const box = picture.boxOfBlock.get(anchor.block) ?? picture.home[anchor.node];
-    if (box === undefined) return;
+    const [node] = this.view.state.scene.indices(anchor.ids);
+    const box = picture.boxOfBlock.get(anchor.block) ?? picture.home[node];
+    if (box === undefined) {
+      camera.keepIn(picture.width, picture.height);
+      return;
+    }
     const [x, y] = this._topOf(box);
     camera.pan(anchor.place[0] - x, anchor.place[1] - y);
     camera.keepIn(picture.width, picture.height);

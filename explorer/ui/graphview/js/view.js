@@ -127,9 +127,15 @@ class GraphCanvas {
 
   _onTrait(name, level) {
     if (name === "highlighted") this.revealSite = true;
-    if (name === "names") this.placed = false;
+    if (name === "names") this._onScene();
     if (name === "colour_by") this.state.chooseColouring(this.model.get("colour_by"));
     this.touch(level);
+  }
+
+  /** Another version of the same graph: stay where we are. Another graph: begin anew. */
+  _onScene() {
+    if (this.placed && this.model.get("names")?.stay) this.framing.holdStill(-1);
+    else this.placed = false;
   }
 
   /** Rings and outlines that tell where the keyboard is are drawn only for those who use it. */
