@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -38,17 +40,27 @@ def diff(a: Graph, b: Graph) -> GraphDiff:
     Ids are stable through rewrites; two graphs opened separately share ids only if they have the same
     nodes in the same order. A node is *changed* if its operator, attributes or operands differ.
     """
+    added, removed, changed = changed_nodes(a, b)
+    old, new = _weights(a), _weights(b)
+    return GraphDiff(
+        added=added,
+        removed=removed,
+        changed=changed,
+        added_bytes=_surplus_bytes(new, old),
+        freed_bytes=_surplus_bytes(old, new),
+        outputs=_rewired_outputs(a, b),
+    )
+
+
+def changed_nodes(a: Graph, b: Graph) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Ids of the nodes that were added, removed and changed between two versions of one model."""
     before = {node_id(n): n for n in a.nodes}
     after = {node_id(n): n for n in b.nodes}
     both = [i for i in before if i in after]
-    old, new = _weights(a), _weights(b)
-    return GraphDiff(
-        added=tuple(i for i in after if i not in before),
-        removed=tuple(i for i in before if i not in after),
-        changed=tuple(i for i in both if _content(before[i]) != _content(after[i])),
-        added_bytes=sum(size for digest, size in new.items() if digest not in old),
-        freed_bytes=sum(size for digest, size in old.items() if digest not in new),
-        outputs=_rewired_outputs(a, b),
+    return (
+        tuple(i for i in after if i not in before),
+        tuple(i for i in before if i not in after),
+        tuple(i for i in both if _content(before[i]) != _content(after[i])),
     )
 
 
@@ -88,7 +100,15 @@ def _operand(value: ir.Value | None) -> object:
     return value.name if tensor is None else tensor_digest(tensor)
 
 
-def _weights(graph: Graph) -> dict[str, int]:
+def _weights(graph: Graph) -> list[ir.TensorProtocol]:
+    """The tensors of all initializers and Constant nodes; equal ones as often as they are stored."""
     tensors = [value.const_value for value in graph.initializers()]
-    tensors += [constant_tensor(n.outputs[0]) for n in graph.nodes if is_constant_node(n)]
-    return {tensor_digest(t): t.nbytes for t in tensors if t is not None}
+    tensors += [constant_tensor(n.outputs[0]) for n in graph.nodes if n.op_type == "Constant"]
+    return [tensor for tensor in tensors if tensor is not None]
+
+
+def _surplus_bytes(some: Sequence[ir.TensorProtocol], others: Sequence[ir.TensorProtocol]) -> int:
+    """Bytes of the tensors that occur more often among ``some`` than among ``others``."""
+    sizes = {tensor_digest(tensor): tensor.nbytes for tensor in some}
+    surplus = Counter(map(tensor_digest, some)) - Counter(map(tensor_digest, others))
+    return sum(sizes[digest] * count for digest, count in surplus.items())
