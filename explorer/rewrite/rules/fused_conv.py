@@ -12,6 +12,7 @@ from explorer.rewrite.context import Context, dim, operand, producer, rank, same
 from explorer.rewrite.rule import FLOAT32, Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
 
 _ACTIVATIONS = ("Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip", "HardSigmoid")
+_HARD_SIGMOID_BETA = 0.5  # what ONNX assumes and exporters leave out
 _LIMIT = float(np.finfo(np.float32).max)
 
 
@@ -160,7 +161,10 @@ def _parameters(node: ir.Node) -> list[float]:
         return [node.attributes.get_float("alpha", 0.01) or 0.0]
     if node.op_type == "HardSigmoid":
         attributes = node.attributes
-        return [attributes.get_float("alpha", 0.2) or 0.0, attributes.get_float("beta", 0.5) or 0.0]
+        return [
+            attributes.get_float("alpha", 0.2) or 0.0,
+            attributes.get_float("beta", _HARD_SIGMOID_BETA) or 0.0,
+        ]
     return list(clip_bounds(node)) if node.op_type == "Clip" else []
 
 
@@ -181,7 +185,8 @@ def _activate(
     if name == "LeakyRelu":
         return build.op(name, [value], {"alpha": params[0]}, like=like)
     if name == "HardSigmoid":
-        return build.op(name, [value], {"alpha": params[0], "beta": params[1]}, like=like)
+        beta = {} if params[1] == _HARD_SIGMOID_BETA else {"beta": params[1]}
+        return build.op(name, [value], {"alpha": params[0], **beta}, like=like)
     if name == "Clip":
         return clip(value, params[0], params[1], like, build)
     return build.op(name, [value], like=like)

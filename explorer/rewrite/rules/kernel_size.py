@@ -233,10 +233,11 @@ def _within_pads(border: Sequence[tuple[int, int]], own: Window) -> tuple[tuple[
 
 def _cropped(own: Window, border: Sequence[tuple[int, int]]) -> Window:
     before, after = [b for b, _ in border], [a for _, a in border]
+    kernel = tuple(k - b - a for k, b, a in zip(own.kernel, before, after, strict=True))
     return Window(
-        tuple(k - b - a for k, b, a in zip(own.kernel, before, after, strict=True)),
+        kernel,
         own.strides,
-        own.dilations,
+        tuple(1 if k == 1 else d for k, d in zip(kernel, own.dilations, strict=True)),
         tuple(p - b * d for p, b, d in zip(own.begins, before, own.dilations, strict=True)),
         tuple(p - a * d for p, a, d in zip(own.ends, after, own.dilations, strict=True)),
     )

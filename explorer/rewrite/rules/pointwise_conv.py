@@ -123,10 +123,17 @@ class MatMulToPointwiseConv(PatternRule):
         """One Conv with a kernel of ones."""
         weight, source = array(match["weight"]), match["source"]
         spatial = (1,) * ((rank(source) or 0) - 2)
+        attributes: dict[str, object] = {
+            "kernel_shape": spatial,
+            "strides": spatial,
+            "dilations": spatial,
+            "group": 1,
+        }
+        attributes["pads"] = (0,) * (2 * len(spatial))  # written out in full, as exporters do
         operands = [source, build.constant(weight.reshape(*weight.shape, *spatial), "pointwise")]
         if match["bias"] is not None:
             operands.append(build.constant(array(match["bias"]).ravel(), "pointwise_bias"))
-        return [build.op("Conv", operands, {"kernel_shape": spatial}, like=match.outputs[0])]
+        return [build.op("Conv", operands, attributes, like=match.outputs[0])]
 
 
 def _refuse_other_shapes(

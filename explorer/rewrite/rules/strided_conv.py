@@ -9,7 +9,7 @@ import onnx_ir as ir
 from explorer.rewrite.builder import Builder, attributes_of
 from explorer.rewrite.context import Context, dim, dims, ints, operand, operator, producer, text
 from explorer.rewrite.legality import describe_node
-from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
+from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, refuse_unless
 from explorer.rewrite.rules.broadcasting import UNARY
 from explorer.rewrite.rules.conv_parts import has_zero_pads
 from explorer.rewrite.rules.slice_parts import (
@@ -92,8 +92,10 @@ class StrideInsteadOfSlice(PatternRule):
         cut = producer(operand(function or node, 0), "Slice")
         if cut is None or not _has_unit_kernel(node) or set(ints(node, "strides", (1,))) != {1}:
             return None
-        refuse_unless(has_zero_pads(node), "the convolution pads", cut)
         strides = _strides(cut, len(dims(node.inputs[1]) or ()))
+        if strides is None:
+            return None
+        refuse_unless(has_zero_pads(node), "the convolution pads", cut)
         summary = f"the convolution of {text(node.outputs[0])} skips positions, nothing is sliced"
         nodes = (cut, node) if function is None else (cut, function, node)
         drops = tuple(cut.inputs[1:])
@@ -116,19 +118,25 @@ def _has_unit_kernel(conv: ir.Node) -> bool:
     return shape is not None and len(shape) > 2 and all(size == 1 for size in shape[2:])
 
 
-def _strides(cut: ir.Node, size: int) -> tuple[int, ...]:
-    """The steps of a Slice per spatial axis; refuses one that does more than skip positions."""
+def _strides(cut: ir.Node, size: int) -> tuple[int, ...] | None:
+    """The steps of a Slice per spatial axis; None if all are 1, a Refusal if it also cuts something off."""
     strides = [1] * (size - 2)
-    for axis, bounds in bounds_of(cut).items():
+    try:
+        found = bounds_of(cut)
+    except Refusal:
+        return None  # bounds computed at run time: no skipping of positions
+    for axis, bounds in found.items():
         length = dim(cut.inputs[0], axis)
         whole = bounds.end >= OPEN_END or (isinstance(length, int) and bounds.end >= length)
         plain = bounds.start == 0 and whole and bounds.step > 0
         if bounds.step == 1 and plain:
             continue
+        if all(other.step == 1 for other in found.values()):
+            return None
         refuse_unless(axis >= 2, f"the Slice is over axis {axis}, which is not spatial", cut)
         refuse_unless(plain, f"the Slice does not keep every n-th position of axis {axis}", cut)
         strides[axis - 2] = bounds.step
-    return tuple(strides)
+    return tuple(strides) if any(step != 1 for step in strides) else None
 
 
 RULES = (SliceBeforeStridedConv(), StrideInsteadOfSlice())

@@ -28,8 +28,8 @@ def pool(attributes, channels="3", opset=17):
 @pytest.mark.parametrize(
     "attributes",
     [
-        "kernel_shape=[3,2], strides=[2,1]",
-        "kernel_shape=[3,3], pads=[1,2,0,1], count_include_pad=1",
+        "kernel_shape=[3,2], strides=[2,1], count_include_pad=1, ceil_mode=0",
+        "kernel_shape=[3,3], pads=[1,2,0,1], count_include_pad=1, ceil_mode=0",
     ],
 )
 def test_pool_to_convolution_and_back(attributes):
@@ -130,6 +130,11 @@ def test_other_axes_are_something_else(axes):
             "(float y)", "(float[?,?,?,?] y)"
         )
     )
+    assert candidates(graph, TO_GLOBAL) == []
+
+
+def test_mean_over_the_features_of_a_sequence_is_something_else():
+    graph = graph_of("(float[N,5,8] x) => (float[N,5,1] y) { y = ReduceMean<axes=[-1]>(x) }")
     assert candidates(graph, TO_GLOBAL) == []
 
 

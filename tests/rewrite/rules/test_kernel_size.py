@@ -53,8 +53,15 @@ def test_enlarged_convolutions_can_be_merged():
 
 
 def test_dilation_of_a_single_tap_does_not_matter():
-    result = apply_only(pair("pads=[0,0,0,0]", "pads=[2,2,2,2], dilations=[2,2]"), ENLARGE)
+    graph = pair("pads=[0,0,0,0]", "pads=[2,2,2,2], dilations=[2,2]")
+    result = apply_only(graph, ENLARGE)
     assert [list(n.attributes.get_ints("dilations", ())) for n in result.nodes].count([2, 2]) == 2
+
+
+def test_dilation_goes_with_the_border():
+    graph = pair("pads=[0,0,0,0], dilations=[1,1]", "pads=[2,2,2,2], dilations=[2,2]")
+    (candidate,) = candidates(graph, ENLARGE)
+    assert_inverse_restores(graph, candidate)
 
 
 def test_odd_border_on_one_side():

@@ -13,7 +13,10 @@ def draw(*shape, dtype="f4"):
     return RNG.standard_normal(shape).astype(dtype)
 
 
-def pointwise(shape="N,3,4,5", attributes="kernel_shape=[1,1]", bias=True, dtype="float"):
+IN_FULL = "kernel_shape=[1,1], strides=[1,1], dilations=[1,1], group=1, pads=[0,0,0,0]"
+
+
+def pointwise(shape="N,3,4,5", attributes=IN_FULL, bias=True, dtype="float"):
     kind = "f2" if dtype == "float16" else "f4"
     sizes = shape.split(",")
     result = ",".join([sizes[0], "6", *sizes[2:]])

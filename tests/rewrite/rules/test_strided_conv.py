@@ -76,6 +76,12 @@ def test_another_reader_is_refused():
     assert reasons(graph, SLICE) == ["'a', inside the pattern, is also read by an unnamed Neg"]
 
 
+def test_slice_without_steps_is_something_else():
+    graph = sliced(starts=(1, 0), steps=(1, 1))
+    assert candidates(graph, STRIDE) == []
+    assert reasons(graph, STRIDE) == []
+
+
 def sliced(starts=(0, 0), ends=(9, 2**31 - 1), axes=(2, 3), steps=(2, 2), body="y = Conv(s, w)", channels=3):
     text = f"""(float[N,3,9,10] x) => (float[N,4,?,?] y) {{
         s = Slice(x, starts, ends, axes, steps)
