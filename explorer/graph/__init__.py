@@ -1,7 +1,7 @@
 """Models as values: open, save, shapes, fingerprints, differences, statistics, sample models."""
 
 from explorer.graph.describe import EdgeInfo, GraphSummary, NodeInfo, TensorInfo, describe
-from explorer.graph.diff import GraphDiff, diff
+from explorer.graph.diff import GraphDiff, changed_nodes, diff
 from explorer.graph.feeds import Feeds, FeedSet, Sizes, Style, check_feeds, make_feeds
 from explorer.graph.graph import (
     Graph,
@@ -27,6 +27,7 @@ __all__ = [
     "Style",
     "TensorInfo",
     "bodies_of",
+    "changed_nodes",
     "check_feeds",
     "constant_tensor",
     "describe",
