@@ -13,7 +13,7 @@ from enum import Enum
 from explorer.cost import CostModel, Delta, Verdict
 from explorer.errors import RewriteError, RuntimeFailure, WorkerError
 from explorer.graph import Graph
-from explorer.rewrite import EquivalenceReport, NumericClass, RuleSet, find_candidates, loosest
+from explorer.rewrite import EquivalenceReport, NumericClass, RuleSet, Scan, loosest, rescan, scan
 from explorer.search.events import Evaluated, Evaluating, Event, Failed, Finished, Proposed, Taken
 from explorer.search.moves import AppliedMove, Move, apply_move, group_moves
 from explorer.search.prior import rough_ns
@@ -68,6 +68,7 @@ class Greedy:
     _measured: dict[Move, float] = field(default_factory=dict, init=False)
     _guessed: dict[Move, float] = field(default_factory=dict, init=False)
     _applied: dict[Move, AppliedMove] = field(default_factory=dict, init=False)
+    _scanned: tuple[Graph, Scan] | None = field(default=None, init=False)
 
     def events(self) -> Generator[Event, Answer | None, None]:
         """Run until no move gains, the budget is spent, or the consumer closes the generator."""
@@ -126,7 +127,7 @@ class Greedy:
 
     def _open_moves(self) -> list[Move]:
         """All sites of each rule together, and the parts of sets that did not pay as a whole."""
-        found = [c for c in find_candidates(self.graph, self.rules).candidates if c.place not in self.banned]
+        found = [c for c in self._sites().enumeration().candidates if c.place not in self.banned]
         offered = {c.place for c in found}
         self._pending = [m for m in self._pending if not offered.isdisjoint(m.places)]
         fresh = [move for move in group_moves(found) if move not in self._settled]
@@ -158,11 +159,22 @@ class Greedy:
         is_neutral = tried.delta.verdict is not Verdict.SLOWER
         if not is_neutral or self._guessed.get(move, 1.0) >= 1.0 or len(move.rules) >= _LONGEST_CHAIN:
             return []
-        known = {c.place for c in find_candidates(self.graph, self.rules).candidates}
-        found = [c for c in find_candidates(graph, self.rules).candidates if c.place not in known]
+        now = self._sites()
+        known = {c.place for c in now.enumeration().candidates}
+        after = rescan(now, self.graph, graph, self.rules).enumeration()
+        found = [c for c in after.candidates if c.place not in known]
         moves = group_moves((c for c in found if c.place not in self.banned), after=move)
         self._guess(moves)
         return moves
+
+    def _sites(self) -> Scan:
+        """Where rules apply to the current graph; after the first time only asked near what changed."""
+        if self._scanned is None:
+            self._scanned = (self.graph, scan(self.graph, self.rules))
+        elif self._scanned[0] is not self.graph:
+            before, known = self._scanned
+            self._scanned = (self.graph, rescan(known, before, self.graph, self.rules))
+        return self._scanned[1]
 
     def _divide(self, move: Move, delta: Delta) -> list[Move]:
         """Halves of a move that did not pay as a whole; none if the runtime does it already.

@@ -6,7 +6,7 @@ import threading
 from weakref import WeakKeyDictionary
 
 from explorer.graph import Graph
-from explorer.rewrite import Enumeration, RuleSet, all_rules, default_rules, find_candidates
+from explorer.rewrite import Enumeration, RuleSet, Scan, all_rules, default_rules, rescan, scan
 
 
 def rules_on_offer(opt_in: bool) -> RuleSet:
@@ -23,6 +23,7 @@ class Sites:
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[Graph, dict[bool, Enumeration]] = WeakKeyDictionary()
+        self._last: dict[bool, tuple[Graph, Scan]] = {}
         self._busy = threading.RLock()
 
     def known(self, graph: Graph, opt_in: bool) -> Enumeration | None:
@@ -30,10 +31,19 @@ class Sites:
         return self._known.get(graph, {}).get(opt_in)
 
     def find(self, graph: Graph, opt_in: bool) -> Enumeration:
-        """The enumeration; a thread that asks while another one makes it waits for that one."""
+        """The enumeration; a thread that asks while another one makes it waits for that one.
+
+        Only what differs from the version enumerated last is looked at again.
+        """
         with self._busy:
             found = self.known(graph, opt_in)
             if found is None:
-                found = find_candidates(graph, rules_on_offer(opt_in))
+                found = self._scan(graph, opt_in).enumeration()
                 self._known.setdefault(graph, {})[opt_in] = found
             return found
+
+    def _scan(self, graph: Graph, opt_in: bool) -> Scan:
+        rules, last = rules_on_offer(opt_in), self._last.get(opt_in)
+        found = scan(graph, rules) if last is None else rescan(last[1], last[0], graph, rules)
+        self._last[opt_in] = (graph, found)
+        return found
