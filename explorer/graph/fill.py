@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from explorer.graph.graph import constant_tensor
-from explorer.graph.moments import NORMALISED, Moments, combine, dims_of
+from explorer.graph.moments import NORMALISED, Moments, combine, dims_of, moments_of
 from explorer.graph.statistics import value_bytes
 
 _FLOATS = {
@@ -23,6 +23,7 @@ _FLOATS = {
     ir.DataType.DOUBLE: np.float64,
     ir.DataType.FLOAT16: np.float16,
 }
+_LOOKED_AT = 4096
 _STANDARD = {"", "ai.onnx"}
 _VIEWS = {"Transpose", "Reshape", "Identity", "Unsqueeze", "Squeeze", "Cast", "Expand", "Flatten"}
 _Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
@@ -133,11 +134,9 @@ class _Filler:
         if value in self.moments:
             return self.moments[value]
         tensor = constant_tensor(value)
-        if tensor is not None and tensor.size and tensor.size <= 4096 and value not in self.origin:
-            array = tensor.numpy()
-            finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
-            return Moments(float(finite.mean()), float(finite.var())) if finite.size else Moments()
-        return Moments()
+        if tensor is None or not 0 < tensor.size <= _LOOKED_AT or value in self.origin:
+            return Moments()
+        return moments_of(tensor.numpy())
 
     def weight_behind(self, value: ir.Value | None) -> ir.Value | None:
         """The weight that a value is, possibly seen through a Transpose or Reshape; None if it is data."""

@@ -44,6 +44,8 @@ def inline_functions(model: onnx.ModelProto, what: str) -> tuple[onnx.ModelProto
         )
     for holder in (model.graph, *functions.values()):
         _check_calls(holder, functions, quoted(what))
+    if any(f.attribute_proto for f in functions.values()):
+        model = _with_defaults(model)
     try:
         inlined: onnx.ModelProto = onnx.inliner.inline_local_functions(model, convert_version=True)
     except Exception as error:
@@ -97,6 +99,19 @@ def _called(graph: onnx.GraphProto, functions: dict[_Key, onnx.FunctionProto]) -
         reached |= new
         waiting.extend(functions[key] for key in new)
     return reached
+
+
+def _with_defaults(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy in which calls give all attributes: the inliner does not know default values."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    functions = {(f.domain, f.name, f.overload): f for f in copy.functions}
+    for holder in (copy.graph, *copy.functions):
+        for node in _nodes(holder):
+            given = {attribute.name for attribute in node.attribute}
+            defaults = functions[_key(node)].attribute_proto if _key(node) in functions else ()
+            node.attribute.extend(default for default in defaults if default.name not in given)
+    return copy
 
 
 def _check_calls(

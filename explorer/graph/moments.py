@@ -16,6 +16,7 @@ _HALF = np.array([0.17, 0.35, 0.55, 0.76, 1.0, 1.28, 1.65, 2.24])
 _GRID = np.concatenate([-_HALF[::-1], [0.0], _HALF])
 _GRID = _GRID / _GRID.std()
 _WIDE = 2.0
+_HUGE = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +65,8 @@ class Moments:
         with np.errstate(all="ignore"):
             y = function(self.quantiles(), *(other.quantiles() for other in others))
             wide = function(self.wide_quantiles(), *(other.wide_quantiles() for other in others))
-        y, wide = (_finite(values) for values in (y, wide))
-        return Moments(float(y.mean()), float(y.var()), self.root or self, y, wide)
+            y, wide = _finite(y), _finite(wide)
+            return Moments(float(y.mean()), float(y.var()), self.root or self, y, wide)
 
     def depends_on_same(self, other: Moments) -> bool:
         """Whether both are element-wise functions of one tensor (or the other one is constant)."""
@@ -75,6 +76,15 @@ class Moments:
 def _finite(values: np.ndarray) -> np.ndarray:
     finite: np.ndarray = np.nan_to_num(np.broadcast_to(values, _GRID.shape), posinf=1e6, neginf=-1e6)
     return finite
+
+
+def moments_of(array: np.ndarray) -> Moments:
+    """Moments of the finite elements of a constant."""
+    if array.dtype.kind not in "fiub":
+        return Moments()
+    elements = array.astype(np.float64)
+    elements = elements[np.isfinite(elements) & (np.abs(elements) < _HUGE)]
+    return Moments(float(elements.mean()), float(elements.var())) if elements.size else Moments()
 
 
 UNARY: dict[str, Callable[[np.ndarray], np.ndarray]] = {

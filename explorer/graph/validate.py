@@ -40,6 +40,7 @@ def check_contents(model: onnx.ModelProto, what: str) -> None:
     Raises:
         ModelError: names the file and the node or tensor at fault.
     """
+    _check_text(_model_texts(model), what)
     nodes = items = 0
     for holder in holders(model, what):
         nodes += len(holder.node)
@@ -71,6 +72,11 @@ def check_structure(model: onnx.ModelProto, what: str) -> None:
     versions = {_domain(item.domain): item.version for item in model.opset_import}
     if any(version < 1 for version in versions.values()):
         raise ModelError(f"{quoted(what)} names an operator set below 1; export the model again.")
+    for value in model.graph.input:
+        if not _has_type(value.type):
+            raise ModelError(
+                f"{quoted(what)}: input {quoted(value.name)} has no type; export the model again."
+            )
     _Structure(what, versions).check(model.graph, [])
 
 
@@ -116,6 +122,14 @@ def _check_text(texts: Iterable[object], what: str) -> None:
             raise ModelError(f"{quoted(what)} holds a name that is not UTF-8 text: {quoted(text)}.")
 
 
+def _model_texts(model: onnx.ModelProto) -> Iterator[object]:
+    yield from (model.producer_name, model.producer_version, model.domain, model.doc_string)
+    yield from (text for entry in model.metadata_props for text in (entry.key, entry.value))
+    imports = [*model.opset_import, *(item for f in model.functions for item in f.opset_import)]
+    yield from (item.domain for item in imports)
+    yield from (text for f in model.functions for text in (f.name, f.domain, f.overload, *f.input, *f.output))
+
+
 def _check_graph_contents(graph: onnx.GraphProto, what: str) -> None:
     if graph.sparse_initializer:
         raise ModelError(f"{quoted(what)} holds sparse weights, which are not supported; save them as dense.")
@@ -127,6 +141,13 @@ def _check_graph_contents(graph: onnx.GraphProto, what: str) -> None:
                 f"{quoted(what)}: {quoted(value.name)} is a map or opaque value, which is not supported; "
                 "export the model with tensors (for scikit-learn: zipmap=False)."
             )
+
+
+def _has_type(type_: onnx.TypeProto) -> bool:
+    kind = type_.WhichOneof("value")
+    if kind in {"sequence_type", "optional_type"}:
+        return _has_type(getattr(type_, kind).elem_type)
+    return kind is not None and getattr(type_, kind).elem_type != onnx.TensorProto.UNDEFINED
 
 
 def _is_supported(type_: onnx.TypeProto) -> bool:
