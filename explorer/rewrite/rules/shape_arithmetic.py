@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from explorer.graph.shape_values import FOLLOWED, SHAPE_OPERATORS, Element, ShapeEvaluator
 from explorer.rewrite.builder import Builder
 from explorer.rewrite.context import (
     Context,
@@ -23,7 +24,6 @@ from explorer.rewrite.context import (
 )
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal
 from explorer.rewrite.rules.axes import reshape_target
-from explorer.rewrite.rules.shape_values import FOLLOWED, SHAPE_OPERATORS, Element, ShapeEvaluator
 
 _INTEGERS = frozenset({ir.DataType.INT64, ir.DataType.INT32})
 _EVIDENCE = "Removes scaffolding and makes later shapes known; onnxsim#532 and #543 measure node counts."
@@ -82,7 +82,7 @@ class FoldShapeArithmetic(_ToConstant):
             return None
         evaluator = ShapeEvaluator()
         found = evaluator.value_of(node.outputs[0])
-        visited = list(evaluator.nodes)
+        visited = sorted(evaluator.nodes, key=context.position.__getitem__, reverse=True)
         if found is None or not any(n.op_type in SHAPE_OPERATORS for n in visited):
             return None
         if not found.is_known:
@@ -123,7 +123,8 @@ class ConstantReshapeTarget(PatternRule):
         if constant is None:
             dynamic = [axis for axis, size in enumerate(result) if not isinstance(size, int)]
             raise Refusal(f"dims {dynamic} of {text(node.outputs[0])} are dynamic, only one can be inferred")
-        nodes = (*exclusive(list(evaluator.nodes), node), node)
+        visited = sorted(evaluator.nodes, key=context.position.__getitem__, reverse=True)
+        nodes = (*exclusive(visited, node), node)
         drops = constants_of(nodes[:-1])
         summary = f"{text(node.outputs[0])} is reshaped to {list(constant)}"
         bindings = {"target": constant}
