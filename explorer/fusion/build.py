@@ -70,7 +70,7 @@ class _Builder:
         self.tensor_of: dict[int, int] = {}
         self.views: dict[int, View] = {}
         self.waiting: dict[int, list[str]] = {}
-        self.unplaced: list[str] = []
+        self.placed: set[str] = set()
         self.readers = _readers(raw)
 
     def network(self) -> FusionNetwork:
@@ -200,8 +200,13 @@ class _Builder:
 
     def _constant_ids(self, op: RawOp) -> list[str]:
         """Nodes that only prepare this node's operands and belong to no other operation yet."""
-        keys = (*op.operands, *op.captured)
-        return [i for key in keys if key is not None for i in self.waiting.pop(key, ())]
+        found = []
+        for key in (*op.operands, *op.captured):
+            for identifier in self.waiting.pop(key, ()) if key is not None else ():
+                if identifier not in self.placed:
+                    self.placed.add(identifier)
+                    found.append(identifier)
+        return found
 
     def _node(self, index: int, draft: _Draft) -> FusionNode:
         op, streaming = draft.op, draft.streaming

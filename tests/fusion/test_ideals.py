@@ -1,0 +1,92 @@
+"""The exact optimum against trying all plans, and its limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from explorer.errors import Cancelled
+from explorer.fusion import Brr, Lbdf, Plan, Scheme, optimum, optimum_steps
+from explorer.fusion.ideals import ideal_steps
+from tests.fusion.brute import best_by_trying_all
+from tests.fusion.networks import BIG, network_of, random_network, sample
+
+
+def scheme_of(seed: int) -> Scheme:
+    """A random network of four to seven nodes with a buffer that some of its groups fit."""
+    network = random_network(seed, 4 + seed % 4)
+    capacity = (400, 900, 1600, 3000)[seed // 4 % 4]
+    return (Brr if seed % 5 == 0 else Lbdf)(network, capacity)
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_no_plan_of_a_small_network_is_better(block: int) -> None:
+    fused = 0
+    for seed in range(block * 30, block * 30 + 30):
+        scheme = scheme_of(seed)
+        found = optimum(scheme)
+        assert found.is_proved
+        assert found.plan.dram_bytes == best_by_trying_all(scheme), seed
+        checked = Plan.of(scheme, found.plan.masks)
+        assert checked.dram_bytes == found.bound_bytes
+        fused += any(mask & (mask - 1) for mask in found.plan.masks)
+    assert fused > 5
+
+
+def test_intervals_of_one_order_are_not_enough() -> None:
+    """The shortcut's convolution lies between the two halves of the group in every order it is given in."""
+    network = network_of(
+        """(float[1,8,8,8] x) => (float[1,8,8,8] z, float[1,8,8,8] s) {
+            p = Relu(x)
+            s = Conv <pads=[1,1,1,1]> (p, v)
+            z = Sigmoid(p)
+        }""",
+        v=(8, 8, 3, 3),
+    )
+    scheme = Lbdf(network, 8 * 8 * 9 * 2 + 3 * 8 * 8 * 2)
+    assert scheme.removed_mask == 0b10
+    assert optimum(scheme).plan.masks == (0b101,)
+
+
+def test_a_network_without_operations_has_an_empty_plan() -> None:
+    network = network_of("(float[1,4] x) => (float[1,4] y) { y = Identity(x) }")
+    found = optimum(Lbdf(network, BIG))
+    assert (found.plan.masks, found.plan.dram_bytes, found.is_proved, found.gap_ratio) == ((), 0, True, 0.0)
+
+
+def test_one_that_fits_whole_is_one_group() -> None:
+    found = optimum(Lbdf(sample("squeezenet1_1"), BIG))
+    sizes = sorted(len(group) for group in found.plan.groups)
+    assert sizes == [1, 63]  # the average needs the map before it whole
+
+
+def test_the_limit_of_ideals_is_kept() -> None:
+    steps = list(ideal_steps(Lbdf(sample("resnet18"), 128 * 1024), ideal_limit=10))
+    assert steps[-1].is_exceeded
+    assert not steps[-1].is_done
+    assert steps[-1].ideals <= 11
+
+
+def test_the_time_limit_is_kept() -> None:
+    steps = list(ideal_steps(Lbdf(sample("resnet18"), 128 * 1024), time_limit_seconds=-1.0))
+    assert [step.is_exceeded for step in steps] == [True]
+
+
+def test_progress_reaches_the_end() -> None:
+    steps = list(optimum_steps(Lbdf(sample("inception_v3"), 256 * 1024)))
+    shares = [step.share for step in steps]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert len(shares) > 2
+    assert [step.optimum is not None for step in steps] == [False] * (len(steps) - 1) + [True]
+
+
+def test_it_can_be_stopped() -> None:
+    with pytest.raises(Cancelled):
+        optimum(Lbdf(sample("inception_v3"), 256 * 1024), cancel=lambda: True)
+
+
+@pytest.mark.parametrize("buffer_kb", [128, 256, 512, 1024, 2048])
+def test_the_largest_convolutional_sample_stays_far_below_the_limit(buffer_kb: int) -> None:
+    found = optimum(Lbdf(sample("inception_v3"), buffer_kb * 1024))
+    assert found.is_proved
+    assert found.ideals < 2000
