@@ -5,7 +5,9 @@ All are read as ``factor * x + shift`` with float64 vectors, one element or one 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -20,24 +22,43 @@ SHIFTS = ("Add", "Sub")
 _LARGEST_VECTOR = 65536  # elements of a constant that matching looks at
 
 
+Vectors = tuple[np.ndarray | None, np.ndarray | None]
+
+
 @dataclass(frozen=True)
 class Affine:
-    """What a node does to each channel.
+    """What a node does to each channel; the numbers are worked out when first asked for.
 
     Attributes:
-        factor: multiplies the channels; None if they are not scaled.
-        shift: is added afterwards; None if nothing is.
+        scales: whether the channels are multiplied by a factor.
+        adds: whether something is added afterwards.
         constants: the constants it is read from.
+        vectors: computes (factor, shift), None for what there is not.
     """
 
-    factor: np.ndarray | None
-    shift: np.ndarray | None
+    scales: bool
+    adds: bool
     constants: tuple[ir.Value, ...]
+    vectors: Callable[[], Vectors]
+
+    @cached_property
+    def _vectors(self) -> Vectors:
+        return self.vectors()
+
+    @property
+    def factor(self) -> np.ndarray | None:
+        """Multiplies the channels; None if they are not scaled."""
+        return self._vectors[0]
+
+    @property
+    def shift(self) -> np.ndarray | None:
+        """Is added afterwards; None if nothing is."""
+        return self._vectors[1]
 
     @property
     def shifts(self) -> bool:
         """Whether anything but zero is added."""
-        return self.shift is not None and bool(self.shift.any())
+        return self.adds and self.shift is not None and bool(self.shift.any())
 
     def of(self, values: np.ndarray) -> np.ndarray:
         """The function applied to one number per channel."""
@@ -93,13 +114,18 @@ def read_affine(node: ir.Node, axis: int, channels: int, context: Context) -> Af
         raise Refusal("neither operand is a constant", (node,))
     constant, position = found
     vector = channel_vector(constant, node.inputs[1 - position], axis, channels)
+    factor, shift = _factor_and_shift(node, vector, position, constant)
+    return Affine(factor is not None, shift is not None, (constant,), lambda: (factor, shift))
+
+
+def _factor_and_shift(node: ir.Node, vector: np.ndarray, position: int, constant: ir.Value) -> Vectors:
     if node.op_type == "Mul":
-        return Affine(vector, None, (constant,))
+        return vector, None
     if node.op_type == "Div":
-        return Affine(reciprocal(vector, constant), None, (constant,))
+        return reciprocal(vector, constant), None
     if node.op_type == "Add":
-        return Affine(None, vector, (constant,))
-    return Affine(None, -vector, (constant,)) if position == 1 else Affine(-np.ones(1), vector, (constant,))
+        return None, vector
+    return (None, -vector) if position == 1 else (-np.ones(1), vector)
 
 
 def batchnorm_affine(bn: ir.Node, axis: int, channels: int, context: Context) -> Affine:
@@ -113,11 +139,15 @@ def batchnorm_affine(bn: ir.Node, axis: int, channels: int, context: Context) ->
     for value in statistics:
         shape = dims(value)
         refuse_unless(shape == (channels,), f"{text(value)} has shape {list(shape or ())}, not [{channels}]")
-    scale, bias, mean, variance = (array(value).astype(np.float64) for value in statistics)
-    spread = variance + epsilon_of(bn)
+    spread = array(statistics[3]).astype(np.float64) + epsilon_of(bn)
     refuse_unless(bool((spread > 0).all()), "variance + epsilon is not positive everywhere")
-    factor = scale / np.sqrt(spread)
-    return Affine(factor, bias - factor * mean, statistics)
+
+    def vectors() -> Vectors:
+        scale, bias, mean = (array(value).astype(np.float64) for value in statistics[:3])
+        factor = scale / np.sqrt(spread)
+        return factor, bias - factor * mean
+
+    return Affine(True, True, statistics, vectors)
 
 
 def epsilon_of(node: ir.Node) -> float:

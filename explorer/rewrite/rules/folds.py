@@ -26,7 +26,7 @@ class Fold:
     @property
     def new_weight(self) -> bool:
         """Whether the weight changes."""
-        return self.affine.factor is not None
+        return self.affine.scales
 
 
 class FoldIntoProducer(PatternRule):
@@ -109,7 +109,7 @@ def absorbed_before(fold: Fold, source: ir.Value, build: Builder, like: ir.Value
 
 
 def _needs_bias(fold: Fold) -> bool:
-    return fold.linear.bias is not None or fold.affine.shift is not None
+    return fold.linear.bias is not None or fold.affine.adds
 
 
 def _dropped(fold: Fold) -> tuple[ir.Value | None, ...]:

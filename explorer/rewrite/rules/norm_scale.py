@@ -100,7 +100,8 @@ def _affine(gain: ir.Value, offset: ir.Value | None) -> Affine | None:
     shift = None if offset is None else array(offset).astype(np.float64)
     if bool((factor == 1).all()) and (shift is None or not shift.any()):
         return None
-    return Affine(factor, shift, (gain,) if offset is None else (gain, offset))
+    constants = (gain,) if offset is None else (gain, offset)
+    return Affine(True, shift is not None, constants, lambda: (factor, shift))
 
 
 def _products(value: ir.Value, home: object) -> list[Linear]:
