@@ -58,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     _add_servers(commands)
     _add_looking(commands)
+    _add_targets(commands)
     _add_changing(commands)
     _add_tables(commands)
     return parser
@@ -87,6 +88,7 @@ def _add_looking(commands: Commands) -> None:
 
     parser = _model_command(commands, "candidates", "every place where a rule applies")
     _add_target(parser)
+    parser.add_argument("--predict", action="store_true", help="predict by isolated operator times")
     parser.add_argument("--measure", action="store_true", help="measure each candidate (screening)")
     parser.add_argument("--rejections", action="store_true", help="also near misses, with reasons")
     parser.add_argument("--rule", action="append", help="only this rule (repeatable)")
@@ -100,6 +102,22 @@ def _add_looking(commands: Commands) -> None:
     _add_filling(parser)
     parser.add_argument("--screening", action="store_true", help="3 rounds instead of 10")
     parser.set_defaults(run=run.measure)
+
+
+def _add_targets(commands: Commands) -> None:
+    from explorer import target_commands as run
+
+    parser = _model_command(commands, "profile", "which node costs what on a target")
+    _add_target(parser)
+    parser.add_argument("--top", type=_positive, default=15, help="kernels to list (default 15)")
+    parser.add_argument("--roofs", action="store_true", help="also measure what the target reaches at best")
+    parser.set_defaults(run=run.profile)
+
+    parser = _model_command(commands, "runtime-view", "the graph as the runtime executes it")
+    _add_target(parser)
+    parser.add_argument("--absorbed", action="store_true", help="also which candidates it does already")
+    _add_opt_in(parser)
+    parser.set_defaults(run=run.runtime_view)
 
 
 def _add_changing(commands: Commands) -> None:

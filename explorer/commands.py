@@ -49,12 +49,14 @@ def inspect(arguments: Namespace) -> int:
         *(f"output {t.name}: {t.dtype} {t.shape_text}" for t in summary.outputs[:20]),
         *(f"note: {notice}" for notice in summary.notices),
     ]
-    return _print(arguments, data, lines)
+    return print_result(arguments, data, lines)
 
 
 def candidates(arguments: Namespace) -> int:
     """``explorer candidates``."""
-    with _session(arguments) as session:
+    with open_session(arguments) as session:
+        if arguments.predict:
+            session.predict(show_progress)
         if arguments.measure:
             _measure_all(session, arguments.rule)
         snapshot = session.snapshot()
@@ -69,12 +71,10 @@ def candidates(arguments: Namespace) -> int:
             "rejections": rejections if arguments.rejections else [],
         }
     lines = [f"{len(rows)} candidates in {snapshot.name}"]
-    lines += [
-        f"{row.id}  [{row.numeric_class}]  {row.candidate.summary}  {_text(row.measured)}" for row in rows
-    ]
+    lines += [f"{row.id}  [{row.numeric_class}]  {row.candidate.summary}  {_both(row)}" for row in rows]
     if arguments.rejections:
         lines += [f"not {r.rule} at {'+'.join(r.nodes)}: {r.reason}" for r in found]
-    return _print(arguments, data, lines)
+    return print_result(arguments, data, lines)
 
 
 def measure(arguments: Namespace) -> int:
@@ -89,32 +89,32 @@ def measure(arguments: Namespace) -> int:
     ) as session:
         if arguments.b is None:
             latency = session.measurer.latency(
-                session.graph, session.feeds(), session.target, mode, _progress
+                session.graph, session.feeds(), session.target, mode, show_progress
             )
             interval = f"{latency.low_ns / 1e6:.3f} to {latency.high_ns / 1e6:.3f}"
             text = (
                 f"{arguments.a}: {latency.ns / 1e6:.3f} ms ({interval}) per run on {latency.target}, {mode}"
             )
-            return _print(arguments, {"a": arguments.a, "b": None, **latency.to_json()}, [text])
+            return print_result(arguments, {"a": arguments.a, "b": None, **latency.to_json()}, [text])
         other = load(arguments.b, fill_weights=arguments.fill_weights)
         _same_interface(session, other)
         found = session.measurer.measure(
-            session.graph, other, session.feeds(), session.target, mode, _progress, fresh=True
+            session.graph, other, session.feeds(), session.target, mode, show_progress, fresh=True
         )
     data = {**found.to_json(), "a": arguments.a, "b": arguments.b}
-    return _print(
-        arguments, data, [f"{arguments.b} against {arguments.a}: {_text(found.delta)}", *found.notices]
+    return print_result(
+        arguments, data, [f"{arguments.b} against {arguments.a}: {delta_text(found.delta)}", *found.notices]
     )
 
 
 def apply(arguments: Namespace) -> int:
     """``explorer apply``."""
-    with _session(arguments, opt_in=True) as session:
+    with open_session(arguments, opt_in=True) as session:
         nodes_before, reports = len(session.original.nodes), []
         for identifier in arguments.candidate:
             reports.append(session.accept(identifier))
-            _say(f"accepted {identifier}: {reports[-1].sentence()}")
-        measurement = session.measure_total(progress=_progress) if arguments.measure else None
+            say(f"accepted {identifier}: {reports[-1].sentence()}")
+        measurement = session.measure_total(progress=show_progress) if arguments.measure else None
         exported = session.export(arguments.out)
         data = {
             "steps": [step.to_json() for step in session.steps],
@@ -130,17 +130,17 @@ def apply(arguments: Namespace) -> int:
             "nodes_after": len(session.graph.nodes),
         }
     text = f"wrote {exported.path}: {data['nodes_after']} nodes (was {nodes_before}); {exported.report.sentence()}"
-    return _print(arguments, data, [text, *([_text(measurement.delta)] if measurement else [])])
+    return print_result(arguments, data, [text, *([delta_text(measurement.delta)] if measurement else [])])
 
 
 def optimize(arguments: Namespace) -> int:
     """``explorer optimize``."""
     from explorer.session import Confirmed
 
-    with _session(arguments) as session:
+    with open_session(arguments) as session:
         nodes_before, confirmed = len(session.original.nodes), None
         evaluated: list[dict[str, Any]] = []
-        for event in session.optimise(budget=arguments.budget, progress=_progress):
+        for event in session.optimise(budget=arguments.budget, progress=show_progress):
             _say_event(event, evaluated)
             confirmed = event if isinstance(event, Confirmed) else confirmed
         if confirmed is None:
@@ -170,9 +170,9 @@ def optimize(arguments: Namespace) -> int:
         }
     lines = [
         f"{len(session.steps)} rewrites kept. {confirmed.sentence}",
-        f"{_text(confirmed.delta)}; {report.sentence()}",
+        f"{delta_text(confirmed.delta)}; {report.sentence()}",
     ]
-    return _print(arguments, data, lines)
+    return print_result(arguments, data, lines)
 
 
 def replay(arguments: Namespace) -> int:
@@ -193,7 +193,7 @@ def replay(arguments: Namespace) -> int:
         "out": out,
         "nodes_after": len(last.nodes),
     }
-    return _print(
+    return print_result(
         arguments, data, [f"{len(graphs)} steps replayed; ends on the same graph ({last.fingerprint()[:8]})"]
     )
 
@@ -215,16 +215,17 @@ def rules(arguments: Namespace) -> int:
     )
     table = [{key: getattr(rule, key) for key in keys} for rule in all_rules()]
     lines = [f"{r['family']:4} {r['name']:28} {r['numeric_class']}  {r['title']}" for r in table]
-    return _print(arguments, {"rules": table}, lines)
+    return print_result(arguments, {"rules": table}, lines)
 
 
 def bench(arguments: Namespace) -> int:
     """``explorer bench``."""
     data = import_module(BENCHMARKS[arguments.name]).run()
-    return _print(arguments, data, [json.dumps(data, indent=1)])
+    return print_result(arguments, data, [json.dumps(data, indent=1)])
 
 
-def _session(arguments: Namespace, opt_in: bool = False) -> Session:
+def open_session(arguments: Namespace, opt_in: bool = False) -> Session:
+    """The session that a command's options describe."""
     from explorer.session import Session
 
     return Session(
@@ -245,8 +246,8 @@ def _known_rules(names: Iterable[str] | None) -> None:
 def _measure_all(session: Session, rules_wanted: list[str] | None) -> None:
     wanted = [c for c in session.candidates() if not rules_wanted or c.rule in rules_wanted]
     for number, candidate in enumerate(wanted, start=1):
-        _say(f"measuring {number} of {len(wanted)}: {candidate.place}")
-        session.measure(candidate.id, "screening", _progress)
+        say(f"measuring {number} of {len(wanted)}: {candidate.place}")
+        session.measure(candidate.id, "screening", show_progress)
 
 
 def _same_interface(session: Session, other: Any) -> None:  # noqa: ANN401 (a Graph; imported lazily)
@@ -275,6 +276,11 @@ def _row(row: CandidateRow) -> dict[str, Any]:
     }
 
 
+def _both(row: CandidateRow) -> str:
+    """Predicted and measured delta, those that are known."""
+    return "; ".join(delta_text(delta) for delta in (row.predicted, row.measured) if delta is not None)
+
+
 def _tensor(tensor: TensorInfo) -> dict[str, Any]:
     return {
         "name": tensor.name,
@@ -283,7 +289,8 @@ def _tensor(tensor: TensorInfo) -> dict[str, Any]:
     }
 
 
-def _text(delta: Delta | None) -> str:
+def delta_text(delta: Delta | None) -> str:
+    """A delta in one line; "" if there is none."""
     if delta is None:
         return ""
     if delta.low == delta.high == 1.0:
@@ -292,11 +299,13 @@ def _text(delta: Delta | None) -> str:
     return f"{delta.percent:+.1f} % ({low:+.1f} to {high:+.1f}), {delta.verdict.text}, {delta.source.value.lower()}, {delta.protocol}"
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """A line to stderr."""
     sys.stderr.write(text + "\n")
 
 
-def _progress(progress: Progress) -> None:
+def show_progress(progress: Progress) -> None:
+    """One line on a terminal that the next one replaces."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{progress.text} ({progress.done} of {progress.total})")
         if progress.done >= progress.total:
@@ -310,16 +319,17 @@ def _say_event(event: OptimiseEvent, evaluated: list[dict[str, Any]]) -> None:
         evaluated.append(
             {"rule": event.move.rule, "places": list(event.move.places), "delta": event.delta.to_json()}
         )
-        _say(f"[{event.spent}/{event.budget}] {event.move.label}: {_text(event.delta)}")
+        say(f"[{event.spent}/{event.budget}] {event.move.label}: {delta_text(event.delta)}")
     elif isinstance(event, Taken):
-        _say(f"took {event.move.label}; {event.report.sentence()}")
+        say(f"took {event.move.label}; {event.report.sentence()}")
     elif isinstance(event, Failed):
-        _say(f"left out {event.move.label}: {event.reason}")
+        say(f"left out {event.move.label}: {event.reason}")
     elif isinstance(event, Finished):
-        _say(f"search ended: {event.reason}")
+        say(f"search ended: {event.reason}")
 
 
-def _print(arguments: Namespace, data: dict[str, Any], lines: Iterable[str]) -> int:
+def print_result(arguments: Namespace, data: dict[str, Any], lines: Iterable[str]) -> int:
+    """JSON or lines to stdout, as the command line asks for; returns the exit code."""
     if arguments.json:
         sys.stdout.write(json.dumps(data, indent=1) + "\n")
     else:

@@ -33,7 +33,8 @@ INSIDE: dict[str, set[str]] = {
     "bench": {*_VALUES, "session", "ui"},
     "launch": {"errors", "graph"},
     "commands": {*_VALUES, "session", "bench"},
-    "cli": {*_VALUES, "session", "bench", "launch", "commands"},
+    "target_commands": {*_VALUES, "session", "bench", "commands"},
+    "cli": {*_VALUES, "session", "bench", "launch", "commands", "target_commands"},
     "__main__": {"cli"},
     "__init__": {"graph", "session", "ui"},
 }

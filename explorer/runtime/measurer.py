@@ -12,6 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+from uuid import uuid4
 
 from explorer.errors import InputError, RuntimeFailure
 from explorer.runtime import jobs
@@ -25,6 +26,7 @@ from explorer.runtime.measurement import FORMAT, Latency, Measurement
 from explorer.runtime.profile import Profile, profile_from
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress
 from explorer.runtime.protocol import Mode, Protocol
+from explorer.runtime.runtime_view import RuntimeView, runtime_view
 from explorer.runtime.store import ModelStore
 from explorer.runtime.target import Target
 
@@ -92,6 +94,16 @@ class Measurer:
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
+
+    @property
+    def cache(self) -> Cache:
+        """Where results are kept."""
+        return self._cache
+
+    @property
+    def folder(self) -> Path:
+        """Where models are written; gone after ``close`` if it was made here."""
+        return self._store.folder
 
     def measure(
         self,
@@ -243,6 +255,25 @@ class Measurer:
         options = JobOptions(f"optimising '{graph.name}' on {target}", _RUN_TIMEOUT_S)
         arguments = (self._store.put(graph), Target.parse(target), out_path)
         return run_job(self._executor, options, cancel, jobs.optimized_model, *arguments)
+
+    def runtime_view(
+        self, graph: Graph, target: str | Target, cancel: CancelToken | None = None
+    ) -> RuntimeView:
+        """The graph as the runtime executes it, linked to the nodes it was made of.
+
+        Raises:
+            RuntimeFailure: the runtime cannot load the graph, or cannot show what it executes.
+            WorkerError: the worker crashed, hung or ran out of memory.
+        """
+        from explorer.graph import load
+
+        target = Target.parse(target)
+        path = self._store.put_marked(graph)
+        out_path = path.with_name(f"view-{uuid4().hex}.onnx")
+        options = JobOptions(f"optimising '{graph.name}' on {target}", _RUN_TIMEOUT_S)
+        run_job(self._executor, options, cancel, jobs.optimized_model, path, target, out_path)
+        optimized = load(out_path, name=f"{graph.name} on {target}")
+        return runtime_view(graph, optimized, target)
 
     def environment(self, target: str | Target, cancel: CancelToken | None = None) -> Environment:
         """Where the executor measures; asked once per target."""

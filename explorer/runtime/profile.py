@@ -201,8 +201,7 @@ def profile_from(graph: Graph, rounds: Rounds, target: Target, environment: Envi
         environment: where, in full.
     """
     times = {one.name: _times(one.name, rounds) for one in rounds[0]}
-    mentions = {one.name: one.mentions for one in rounds[0]}
-    shares = attribute(graph, mentions, {name: median(values) for name, values in times.items()})
+    shares = attribute(graph, rounds[0], {name: median(values) for name, values in times.items()})
     bodies = {one.name: _is_in_body(graph, shares[one.name]) for one in rounds[0]}
     total = sum(median(values) for name, values in times.items() if not bodies[name])
     kernels = tuple(

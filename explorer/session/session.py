@@ -30,9 +30,9 @@ from explorer.runtime.executor import CancelToken
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress
 from explorer.search import Step, Trajectory
 from explorer.session.history import Entry, History
+from explorer.session.insights import Insights
 from explorer.session.jobs import Job, Runner
 from explorer.session.memory import Memory
-from explorer.session.observed import Observed
 from explorer.session.optimise import OptimiseEvent, optimise
 from explorer.session.reference import Reference
 from explorer.session.sites import Sites, rules_on_offer
@@ -44,7 +44,7 @@ T = TypeVar("T")
 DEFAULT_TARGET = "ort:level=all,threads=1"
 
 
-class Session(Observed):
+class Session(Insights):
     """Open a model and work on it.
 
     Args:

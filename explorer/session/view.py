@@ -53,7 +53,7 @@ def _row(session: Session, candidate: Candidate) -> CandidateRow:
         candidate=candidate,
         title=rule.title,
         family=rule.family,
-        predicted=None,
+        predicted=session.predicted(candidate.place),
         measured=None if known is None else known.delta,
         is_rejected=candidate.place in session.rejected,
     )

@@ -1,0 +1,53 @@
+"""Commands about targets: profiles, the runtime's view, portability, calibration, exchange."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from explorer.commands import open_session, print_result, show_progress
+
+if TYPE_CHECKING:
+    from explorer.runtime.profile import Kernel
+
+
+def profile(arguments: Namespace) -> int:
+    """``explorer profile``."""
+    with open_session(arguments) as session:
+        found = session.profile()
+        roofs = session.roofs() if arguments.roofs else None
+    data = {**found.to_json(), "roofs": None if roofs is None else roofs.to_json()}
+    lines = [
+        f"{arguments.model}: {found.total_ns / 1e6:.3f} ms in {len(found.kernels)} kernels on {found.target}"
+    ]
+    lines += [_kernel_line(kernel) for kernel in found.top(arguments.top)]
+    if roofs is not None:
+        lines.append(f"the target reaches {roofs.gflops_per_s:.1f} GFLOP/s and {roofs.gbytes_per_s:.1f} GB/s")
+    return print_result(arguments, data, [*lines, found.protocol])
+
+
+def runtime_view(arguments: Namespace) -> int:
+    """``explorer runtime-view``."""
+    with open_session(arguments) as session:
+        view = session.runtime_view()
+        absorbed = session.absorb(show_progress) if arguments.absorbed else None
+    data = {**view.to_json(), "absorbed": absorbed}
+    operators = ", ".join(f"{op} {count}" for op, count in view.summary.ops().items())
+    lines = [f"{arguments.model} on {view.target}: {len(view.nodes)} nodes; {operators}"]
+    lines += [f"{node.op_type} does the work of {', '.join(node.nodes)}" for node in view.fused]
+    lines += [f"nothing executes {identifier}" for identifier in view.vanished]
+    lines += [f"not fused ({u.optimiser}): {' and '.join(u.nodes)}: {u.reason}" for u in view.unfused]
+    for place, found in (absorbed or {}).items():
+        lines.append(f"{place}: {'the runtime does this already' if found else 'changes what it executes'}")
+    return print_result(arguments, data, lines)
+
+
+def _kernel_line(kernel: Kernel) -> str:
+    rates = []
+    if kernel.gflops_per_s is not None:
+        rates.append(f"{kernel.gflops_per_s:.1f} GFLOP/s")
+    if kernel.gbytes_per_s is not None:
+        rates.append(f"{kernel.gbytes_per_s:.1f} GB/s")
+    interval = f"{kernel.low_ns / 1e3:.0f} to {kernel.high_ns / 1e3:.0f}"
+    nodes = "+".join(kernel.nodes) or kernel.note
+    return f"{100 * kernel.share:5.1f} %  {kernel.ns / 1e3:8.0f} us ({interval})  {kernel.op_type}  {nodes}  {', '.join(rates)}"
