@@ -6,6 +6,7 @@ Measured in a headless Chromium on the self-contained page, so without Jupyter's
 from __future__ import annotations
 
 import random
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 SYNTHETIC_NODES = 5000
 #: What the interface promises.
 TARGETS = {"drawn_ms": 1000, "frames_per_s": 30, "click_ms": 150}
-_CHROMIUM = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
+_CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
 
 _READY = "() => Number(document.getElementById('graph').dataset.drawn) >= 1"
@@ -137,7 +138,7 @@ def _page() -> Iterator[Page]:
         raise InputError(
             "`explorer bench view` drives a browser and needs playwright: pip install playwright."
         ) from None
-    path = next((p for p in _CHROMIUM if Path(p).exists()), None)
+    path = next((found for name in _CHROMIUM if (found := shutil.which(name))), None)
     with sync_playwright() as playwright:
         try:
             browser = playwright.chromium.launch(executable_path=path, args=_FLAGS)

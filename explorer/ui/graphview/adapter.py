@@ -128,17 +128,27 @@ def _edge(info: EdgeInfo, ends: _Ends, index: dict[str, int], nodes: Sequence[Sc
 
 
 def _adopted(nodes: Sequence[SceneNode], edges: Sequence[SceneEdge]) -> tuple[SceneNode, ...]:
-    """Give operators without a scope (rewrites make them) the scope their neighbours share."""
-    near: defaultdict[int, list[int]] = defaultdict(list)
+    """Give operators without a scope (rewrites make them) a place among their neighbours.
+
+    That is the scope all neighbours share; at the border between two modules, the consumers'.
+    """
+    below: defaultdict[int, list[int]] = defaultdict(list)
+    above: defaultdict[int, list[int]] = defaultdict(list)
     for edge in edges:
-        near[edge.source].append(edge.target)
-        near[edge.target].append(edge.source)
+        below[edge.source].append(edge.target)
+        above[edge.target].append(edge.source)
     scopes = [node.scope for node in nodes]
+
+    def known(near: Sequence[int], parent: str | None) -> list[tuple[str, ...]]:
+        return [scopes[j] for j in near if scopes[j] and nodes[j].parent == parent]
+
     for i, node in enumerate(nodes):
-        if node.kind is Kind.OP and not node.scope and "/" not in node.name:
-            around = [scopes[j] for j in near[i] if scopes[j] and nodes[j].parent == node.parent]
-            if around:
-                scopes[i] = _common(around)
+        if node.kind is not Kind.OP or node.scope or "/" in node.name:
+            continue
+        consumers, producers = known(below[i], node.parent), known(above[i], node.parent)
+        shared = _common(consumers + producers)
+        module = _common(consumers)[:-1]  # the last part is the consumer's own module
+        scopes[i] = module if producers and len(module) > len(shared) else shared
     return tuple(
         node if node.scope == scope else replace(node, scope=scope)
         for node, scope in zip(nodes, scopes, strict=True)
@@ -146,7 +156,7 @@ def _adopted(nodes: Sequence[SceneNode], edges: Sequence[SceneEdge]) -> tuple[Sc
 
 
 def _common(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    shared = scopes[0]
+    shared = scopes[0] if scopes else ()
     for scope in scopes[1:]:
         length = 0
         while length < min(len(shared), len(scope)) and shared[length] == scope[length]:

@@ -18,6 +18,8 @@ from explorer.ui.graphview.layering import Engine, Layers, layers_of
 SHELF_WIDTH = 1800.0
 #: Free space between components, and between a line to the border and a box.
 COMPONENT_GAP, LANE_MARGIN = 56.0, 12.0
+#: A box that ends this much above the end of its row has taller neighbours.
+CLEAR = 8.0
 
 Point = tuple[float, float]
 
@@ -99,7 +101,14 @@ def _component(
     offsets = {edge: touches[step] for step, edge in zip(steps, edges, strict=True) if step in touches}
     found = place(layers, widths, heights, offsets, _aligned_ports(vertices, edges))
     at = {v: _corner(found, i, v, sizes[v]) for i, v in enumerate(vertices)}
-    routes = {step: _route(found, layers, edge) for step, edge in zip(steps, edges, strict=True)}
+    routes: dict[Step, tuple[Point, ...]] = {}
+    for step, edge in zip(steps, edges, strict=True):
+        row = found.row[edge[0]]
+        below = found.bottom[row] - at[step[0]][1] - sizes[step[0]][1]
+        start = found.x[edge[0]] + touches.get(step, (0.0, 0.0))[0]
+        # Straight down past the taller boxes of the row before anything else.
+        first = ((start, found.bottom[row]),) if below > CLEAR else ()
+        routes[step] = (*first, *_route(found, layers, edge))
     return Arrangement(found.width, found.bottom[-1], at, {}, routes)
 
 

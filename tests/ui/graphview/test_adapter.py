@@ -105,6 +105,11 @@ def test_nodes_of_a_rewrite_join_the_scope_of_their_neighbours() -> None:
     assert scopes["n3"] == ("other",)
 
 
+def test_between_two_modules_they_join_their_consumers() -> None:
+    scene = named(["/one/a/Neg", "", "/two/part/b/Exp", "/two/c/Neg"])
+    assert {node.id: node.scope for node in scene.nodes}["n1"] == ("two", "part")
+
+
 def test_names_without_scopes_stay_without() -> None:
     scene = named(["neg", "", "exp", "/"])
     assert {node.scope for node in scene.nodes} == {()}

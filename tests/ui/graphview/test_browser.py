@@ -302,6 +302,10 @@ def test_highlight_comes_into_view_and_dims_the_rest(open_page: Open) -> None:
     settle(page)
     alpha = page.evaluate(f"() => {GRAPH}.view.state.looks.map((look) => look.alpha)")
     assert [i for i, value in enumerate(alpha) if value == 1] == [50, 51]
+    page.locator(".eg-canvas").focus()
+    page.keyboard.press("Escape")
+    settle(page)
+    assert page.evaluate(f"() => {GRAPH}.view.state.looks.every((look) => look.alpha === 1)")
 
 
 def test_before_and_after_are_linked_panes(open_page: Open) -> None:

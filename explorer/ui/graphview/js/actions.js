@@ -258,6 +258,7 @@ export class Actions {
   _clear() {
     this.view.search.clear();
     this.view.tooltip.hide();
+    this.state.dismissedSite = this.state.highlightWire;
     this.select([], false, -1);
   }
 

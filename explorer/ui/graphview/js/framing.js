@@ -4,6 +4,7 @@ import { centre } from "./keyboard.js";
 
 const TOP_MARGIN = 26;
 const SIDE_MARGIN = 30;
+const MAP_ROOM = 106; // right of what should be seen, where the map lies
 const READABLE = [0.45, 1.6]; // scales at which the camera is not changed to show something
 
 export class Framing {
@@ -15,6 +16,14 @@ export class Framing {
   get picture() { return this.view.state.picture; }
   get camera() { return this.view.camera; }
   get port() { return this.view.ports()[0].port; }
+
+  /** The camera that shows a world rectangle beside the map. */
+  _beside(extent, margin = 28, most = 1) {
+    const { port } = this;
+    const room = this.view.minimap.canvas.hidden || port.w < 4 * MAP_ROOM ? 0 : MAP_ROOM;
+    const [x, y, scale] = this.camera.fitting({ ...port, w: port.w - room }, extent, margin, most);
+    return [x + room / 2 / scale, y, scale];
+  }
 
   _go(glide, goal) {
     this.camera[glide ? "glideTo" : "set"](...goal);
@@ -57,7 +66,7 @@ export class Framing {
 
   fit() {
     const { picture } = this;
-    this._go(true, this.camera.fitting(this.port, [0, 0, picture.width, picture.height]));
+    this._go(true, this._beside([0, 0, picture.width, picture.height]));
   }
 
   zoomMiddle(factor) {
@@ -92,10 +101,9 @@ export class Framing {
 
   /** Show a world rectangle with some of what is around it; the top of it if it is very large. */
   lookAt([left, top, right, bottom], glide = true, most = 1) {
-    const { port } = this;
-    const goal = this.camera.fitting(port, [left - 40, top - 60, right + 40, bottom + 60], 20, most);
+    const goal = this._beside([left - 40, top - 60, right + 40, bottom + 60], 20, most);
     if (goal[2] < 0.3) {
-      goal.splice(0, 3, (left + right) / 2, Math.min((top + bottom) / 2, top + port.h), 0.3);
+      goal.splice(0, 3, (left + right) / 2, Math.min((top + bottom) / 2, top + this.port.h), 0.3);
     }
     this._go(glide, goal);
   }

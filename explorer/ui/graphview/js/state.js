@@ -19,6 +19,8 @@ export class State {
     this.focusBox = -1;
     this.focused = false;
     this.highlight = null;
+    this.highlightWire = {};
+    this.dismissedSite = null; // put away with Escape, until Python shows another
     this.groups = [];
     this.edges = null;
     this.comparison = {};
@@ -94,7 +96,8 @@ export class State {
     this.currentMatch = this.matchNode >= 0 ? picture.home[this.matchNode] : -1;
     this.highlight = null;
     this.site = null;
-    const nodes = scene.indices(this.highlightWire?.nodes);
+    const shown = this.highlightWire !== this.dismissedSite;
+    const nodes = shown ? scene.indices(this.highlightWire.nodes) : [];
     if (nodes.length) this._deriveSite(boxesOf(nodes));
     this.hulls = this.groups.map((group) =>
       makeHull(picture, boxesOf(scene.indices(group.nodes)), group.colour, group.label),
