@@ -56,6 +56,7 @@ class _MergeConcatenatedConvs(Rule):
     """Base: runs of neighbouring operands of a Concat that are convolutions of the same tensor."""
 
     anchors = ("Concat",)
+    reach = 2
     min_opset = 4
     equal_windows: ClassVar[bool]
 

@@ -33,6 +33,7 @@ class FoldIntoProducer(PatternRule):
     """f(linear(x)) becomes linear(x) with other constants; f scales or shifts the channels."""
 
     numeric_class = NumericClass.REASSOCIATED
+    reach = 2
     operators: ClassVar[tuple[str, ...]]
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -65,6 +66,7 @@ class FoldIntoReaders(PatternRule):
     """linear(f(x)) becomes linear(x) with other constants, for every reader of f(x)."""
 
     numeric_class = NumericClass.REASSOCIATED
+    reach = 2
     operators: ClassVar[tuple[str, ...]]
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

@@ -47,7 +47,7 @@ class FoldNormScaleIntoMatMul(PatternRule):
         "Neutral on ORT, whose kernel still multiplies by ones; helps runtimes with a plain normalisation."
     )
     anchors = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
-    reach = 5
+    reach = _MOST_MOVES + 2
     adds_dependencies = False
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -133,10 +133,11 @@ def _keeps_last_axis(node: ir.Node) -> bool:
 
 def _refuse_other_readers(result: ir.Value, products: list[ir.Node]) -> None:
     """Every reader of the normalised tensor has to undo the missing gain."""
-    for value in _carriers(result):
+    carriers = _carriers(result)
+    for value in carriers:
         refuse_unless(not value.is_graph_output(), f"{text(value)} is a graph output")
         for reader, _ in value.uses():
-            fits = reader in products or (reader.graph is value.graph and _keeps_last_axis(reader))
+            fits = reader in products or reader.outputs[0] in carriers
             refuse_unless(fits, f"{text(value)} is also read by {operator(reader)} '{reader.name}'", reader)
 
 

@@ -19,6 +19,7 @@ class _FoldPad(PatternRule):
 
     numeric_class = NumericClass.EXACT
     anchors = ("Pad",)
+    reach = 1
     operators: ClassVar[tuple[str, ...]]
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

@@ -42,6 +42,7 @@ class MergeParallelConvs(Rule):
     )
     evidence = "ORT 1.32 CPU: 1x1 pairs +17 to +22 % at ALL; 3x3 pairs -5 to -8 % at DISABLE, +3 % at ALL."
     anchors = ("Conv",)
+    reach = 1
     min_opset = 2
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
@@ -88,6 +89,7 @@ class SplitMergedConv(PatternRule):
     preconditions = "Conv read only by a Split over channels with constant sizes; group 1; W and b constant."
     evidence = "The reverse of C4: pays where C4 hurts."
     anchors = ("Split",)
+    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Split whose input is a Conv."""

@@ -97,6 +97,19 @@ def test_reshape_that_mixes_the_features_is_refused():
     assert reasons(graph, RULE) == ["'n' is also read by Reshape ''"]
 
 
+def test_reader_behind_a_long_chain_of_moves_is_refused():
+    graph = norm(
+        """n = LayerNormalization(x, g, o)
+        y = MatMul(n, w)
+        a = Transpose<perm=[1,0,2]>(n)
+        b = Transpose<perm=[1,0,2]>(a)
+        c = Transpose<perm=[1,0,2]>(b)
+        z = Relu(c)""",
+        outputs="float[N,5,4] y, float[5,N,6] z",
+    )
+    assert reasons(graph, RULE) == ["'b' is also read by Transpose ''"]
+
+
 def test_several_normalised_axes_are_refused():
     graph = norm("n = LayerNormalization<axis=1>(x, g, o)\n y = MatMul(n, w)", g=draw(5, 6), o=draw(5, 6))
     assert reasons(graph, RULE) == ["'g' has rank 2: the normalisation covers several axes"]
