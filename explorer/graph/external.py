@@ -80,10 +80,9 @@ def _check_tensor(tensor: ir.ExternalTensor, folder: Path, model_name: str) -> N
 
 def _check_extent(tensor: ir.ExternalTensor, size: int, what: str) -> None:
     offset, length = tensor.offset or 0, tensor.length or tensor.nbytes
-    if offset < 0 or length != tensor.nbytes:
+    if length != tensor.nbytes:
         raise ModelError(
-            f"{what} at an impossible place (offset {offset}, {length} bytes for {tensor.nbytes}); "
-            "export the model again."
+            f"{what}, with {length} bytes where {tensor.nbytes} are needed; export the model again."
         )
     if size < offset + length:
         raise ModelError(

@@ -18,10 +18,10 @@ from explorer.graph.graph import Graph
 from explorer.graph.names import quoted
 from explorer.graph.repair import repair
 from explorer.graph.samples import is_sample, sample_names, sample_path
+from explorer.graph.save import FILE_LIMIT_BYTES
 from explorer.graph.shapes import infer_and_check
 from explorer.graph.validate import check_contents, check_structure
 
-_PROTOBUF_LIMIT_BYTES = 2**31 - 1
 _LFS_POINTER = b"version https://git-lfs"
 
 
@@ -75,7 +75,7 @@ def _read(path: Path) -> bytes:
         raise ModelError(f"{quoted(path)} is neither a file nor a sample model; samples are: {known}.")
     if not path.is_file():
         raise ModelError(f"{quoted(path)} is not a file; give the path of an .onnx file.")
-    if path.stat().st_size > _PROTOBUF_LIMIT_BYTES:
+    if path.stat().st_size > FILE_LIMIT_BYTES:
         raise ModelError(
             f"{quoted(path)} is larger than 2 GB, more than one ONNX file can hold; "
             "save it with external data."
@@ -124,8 +124,14 @@ def _admit(proto: onnx.ModelProto, what: str) -> tuple[ir.Model, tuple[str, ...]
     try:
         return ir.serde.deserialize_model(proto), tuple(notices)
     except Exception as error:
-        cause = error.__cause__ or error
-        raise ModelError(f"{quoted(what)} is damaged and cannot be read ({quoted(cause)}).") from error
+        raise ModelError(f"{quoted(what)} is damaged and cannot be read ({quoted(_root(error))}).") from error
+
+
+def _root(error: BaseException) -> BaseException:
+    """What went wrong first: onnx_ir wraps it several times."""
+    while (earlier := error.__cause__ or error.__context__) is not None:
+        error = earlier
+    return error
 
 
 def _finish(

@@ -17,6 +17,7 @@ from explorer.graph.shapes import check
 
 EMBED_LIMIT_BYTES = 2_000_000_000  # a protobuf file ends at 2 GiB; leave room for the structure
 
+FILE_LIMIT_BYTES = 2**31 - 1
 _ALWAYS_EMBEDDED_BYTES = 1024
 
 
@@ -42,16 +43,22 @@ def save(graph: Graph, path: str | Path, *, embed_limit_bytes: int = EMBED_LIMIT
     external = weights_bytes(graph) > embed_limit_bytes
     if path.is_dir():
         raise ModelError(f"{quoted(path)} is a folder; add a file name.")
-    if external:
-        _protect_source(graph, path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if external:
+            _protect_source(graph, path)
         _write(graph, path, external=external)
     except OSError as error:
         raise ModelError(f"{quoted(path)} cannot be written: {error.strerror or error}.") from error
-    except (EncodeError, ir.serde.SerdeError) as error:
-        raise ModelError(f"{quoted(path)} cannot be written: it would be larger than 2 GB.") from error
+    except EncodeError as error:
+        raise _too_large(path) from error
     return path
+
+
+def _too_large(path: Path) -> ModelError:
+    return ModelError(
+        f"{quoted(path)} was not written: it would be larger than 2 GB, more than one file can hold."
+    )
 
 
 def _side_file(path: Path) -> Path:
@@ -91,6 +98,8 @@ def _write(graph: Graph, path: Path, *, external: bool) -> None:
             external_data=side.name if external else None,
             size_threshold_bytes=_ALWAYS_EMBEDDED_BYTES,
         )
+        if (folder / path.name).stat().st_size > FILE_LIMIT_BYTES:
+            raise _too_large(path)
         if external and (folder / side.name).exists():
             (folder / side.name).replace(side)
         (folder / path.name).replace(path)

@@ -8,6 +8,7 @@ import onnx
 import onnx_ir as ir
 
 from explorer.errors import ModelError
+from explorer.graph.names import quoted
 
 _FIELDS = {
     ir.DataType.FLOAT: "float_data",
@@ -45,6 +46,7 @@ def check_stored_tensor(tensor: onnx.TensorProto, place: str) -> None:
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         if dtype == ir.DataType.STRING:
             raise ModelError(f"{place} keeps strings in another file; save it with its strings inside.")
+        _check_place(tensor, place)
         return
     stored, needed, unit = _sizes(tensor, dtype)
     if stored != needed:
@@ -52,6 +54,15 @@ def check_stored_tensor(tensor: onnx.TensorProto, place: str) -> None:
             f"{place} holds {stored} {unit} where its type and shape need {needed}; "
             "the file is damaged, download or export it again."
         )
+
+
+def _check_place(tensor: onnx.TensorProto, place: str) -> None:
+    for entry in tensor.external_data:
+        if entry.key in {"offset", "length"} and not entry.value.isdecimal():
+            raise ModelError(
+                f"{place} keeps its data in another file at an impossible place "
+                f"({entry.key} {quoted(entry.value)}); export the model again."
+            )
 
 
 def _sizes(tensor: onnx.TensorProto, dtype: ir.DataType) -> tuple[int, int, str]:
