@@ -17,7 +17,7 @@ from explorer.rewrite.rules.patterns import factor_of, is_last_axis, single_use
 from explorer.rewrite.rules.siblings import split_sizes
 
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity")
-_MOST_HOPS = 5
+_MOST_HOPS = 4
 
 
 @dataclass(frozen=True)
