@@ -165,12 +165,13 @@ class _IdealSearch:
                 if larger >= capacity and group:
                     continue
                 joined = self._joined(node, parts)
-                if len(joined) > 1:
-                    blocked = self._blocked(ideal) if blocked is None else blocked
-                    if not _can_meet(joined, ~blocked):
-                        continue
                 whole = group | self.units[node]
                 fresh = self._freed(node, ideal | whole)
+                if len(joined) > 1:
+                    blocked = self._blocked(ideal) if blocked is None else blocked
+                    further = [self.meets[i] for i in bits(candidates & ~blocked)]
+                    if not _can_meet([reach for _, reach in joined], further, ~blocked):
+                        continue
                 after = (ready ^ low) | fresh
                 if len(joined) == 1:
                     cost = scheme.cost(whole)
@@ -224,13 +225,18 @@ class _IdealSearch:
             ideal = state.before
 
 
-def _can_meet(parts: _Parts, allowed: int) -> bool:
-    """Whether each part reaches a node that some other part reaches too."""
-    for position, (_, reach) in enumerate(parts):
-        rest = 0
-        for other, (_, far) in enumerate(parts):
-            if other != position:
-                rest |= far
-        if not reach & rest & allowed:
-            return False
+def _can_meet(reaches: list[int], further: list[int], allowed: int) -> bool:
+    """Whether parts that reach these nodes can become one, by themselves or by way of further nodes."""
+    common, *apart = (reach & allowed for reach in reaches)
+    helpers = [reach & allowed for reach in further]
+    while apart:
+        near = [reach for reach in apart if reach & common]
+        apart = [reach for reach in apart if not reach & common]
+        if not near:
+            near = [reach for reach in helpers if reach & common]
+            helpers = [reach for reach in helpers if not reach & common]
+            if not near:
+                return False
+        for reach in near:
+            common |= reach
     return True

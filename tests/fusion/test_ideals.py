@@ -32,6 +32,13 @@ def test_no_plan_of_a_small_network_is_better(block: int) -> None:
     assert fused > 5
 
 
+def test_three_entries_that_only_the_third_connects_are_one_group() -> None:
+    """0 and 1 share no reader; 2 meets 1 at 3 and 0 at 5 (found by trying 1,500 random networks)."""
+    scheme = scheme_of(1435)
+    assert best_by_trying_all(scheme) == optimum(scheme).plan.dram_bytes
+    assert optimum(scheme).plan.masks == (0b1111111,)
+
+
 def test_intervals_of_one_order_are_not_enough() -> None:
     """The shortcut's convolution lies between the two halves of the group in every order it is given in."""
     network = network_of(
