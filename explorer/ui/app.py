@@ -1,28 +1,35 @@
-"""The app: panels around one session. It renders snapshots and calls the session; it decides nothing."""
+"""The app: panels around one session. It renders snapshots and passes on what people do; it decides nothing."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+import html
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 
-from explorer.errors import ExplorerError
-from explorer.runtime import Mode
-from explorer.search import Answer
-from explorer.session import Job, JobState, OptimiseEvent, Session, Snapshot, Stepper
+from explorer.errors import CandidateError
+from explorer.graph import Graph, GraphDiff
+from explorer.search import Proposed
+from explorer.session import JobState, OptimiseEvent, Session, Snapshot
+from explorer.ui.controller import Controller
+from explorer.ui.graphview.units import count_text
 from explorer.ui.panels.candidates import CandidateActions, CandidatePanel
 from explorer.ui.panels.graph import GraphPanel
-from explorer.ui.panels.history import HistoryPanel
-from explorer.ui.panels.opening import OpeningPanel
-from explorer.ui.panels.optimise import OptimisePanel
+from explorer.ui.panels.history import HistoryActions, HistoryPanel
+from explorer.ui.panels.near_misses import NearMissPanel
+from explorer.ui.panels.node import NodePanel
+from explorer.ui.panels.opening import OpeningActions, OpeningPanel
+from explorer.ui.panels.optimise import OptimiseActions, OptimisePanel
+from explorer.ui.panels.parts import marked, short_delta_html
 from explorer.ui.pump import Pump
 from explorer.ui.strip import Strip
 
 _STYLE = (Path(__file__).parent / "app.css").read_text(encoding="utf-8")
-_TABS = ("Candidates", "Optimise", "History")
+_TABS = ("Candidates", "Why not here?", "Node", "Optimise", "History")
+CANDIDATES, NEAR_MISSES, NODE, OPTIMISE, HISTORY = range(5)
+_EMPTY = "<b>explorer</b> Choose a sample, give a path, or upload a file to begin."
 
 
 class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
@@ -33,254 +40,260 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         target: target for models that are opened in the app.
 
     Attributes:
-        session: the session on screen, or None.
+        controller: what the panels call; has the session and the running jobs.
     """
 
     def __init__(self, session: Session | None = None, *, target: str | None = None) -> None:
-        self.session: Session | None = None
         self._snapshot: Snapshot | None = None
-        self._unsubscribe: Callable[[], None] = lambda: None
-        self._jobs: list[Job[Any]] = []
-        self._events: deque[OptimiseEvent] = deque()
-        self._notices: deque[str] = deque()
+        self._shown: Session | None = None
         self._initial_target = target
-        self._stepper: Stepper | None = None
         self._pump = Pump(self._render)
-        self.strip = Strip(self.cancel)
-        guard = self.strip.guard
-        self.opening = OpeningPanel(guard(self.open_model), guard(self._set_target), guard(self._set_opt_in))
-        self.graph = GraphPanel(guard(self._nodes_selected))
-        self.candidates = CandidatePanel(
-            CandidateActions(
-                select=guard(self._select),
-                compare=guard(self._compare),
-                measure=guard(self.measure),
-                measure_all=guard(self.measure_all),
-                accept=guard(self.accept),
-                reject=guard(self._toggle_rejection),
-                undo=guard(self.undo),
-                redo=guard(self.redo),
-            )
+        self.strip = Strip(self._cancel)
+        self.controller = Controller(self._pump, self.strip, self._settings)
+        self.controller.on_search_over = self._search_over
+        self._make_panels()
+        self.tabs = marked(
+            widgets.Tab(
+                [p.box for p in (self.candidates, self.near_misses, self.node, self.optimise, self.history)],
+                titles=_TABS,
+            ),
+            "side",
         )
-        self.optimise = OptimisePanel(guard(self.step), guard(self.skip), guard(self.run), guard(self.cancel))
-        self.history = HistoryPanel(guard(self.measure_total), guard(self.export), guard(self.save))
-        self.tabs = widgets.Tab([self.candidates.box, self.optimise.box, self.history.box], titles=_TABS)
-        super().__init__(
-            [widgets.HTML(f"<style>{_STYLE}</style>"), self.opening.box, self.strip.box, self._main()]
-        )
+        self.tabs.observe(self._tab_shown, "selected_index")
+        status = marked(widgets.HBox([self.strip.box, self.history.undo, self.history.redo]), "top")
+        main = marked(widgets.HBox([self.graph.box, self.tabs]), "main")
+        super().__init__([widgets.HTML(f"<style>{_STYLE}</style>"), self.opening.box, status, main])
         self.add_class("explorer-app")
+        self.strip.show_facts(_EMPTY)
         if session is not None:
-            self._show(session)
+            self.controller.show(session)
+            self._pump.flush()
         self._disable()
 
     def __repr__(self) -> str:
         return f"App({self.session!r})"
 
-    def _main(self) -> widgets.Widget:
-        graph, side = self.graph.box, self.tabs
-        graph.layout = widgets.Layout(flex="1 1 520px", min_width="360px", width="auto")
-        side.layout = widgets.Layout(flex="0 1 540px", min_width="420px")
-        layout = widgets.Layout(flex_flow="row wrap", align_items="stretch", width="100%")
-        return widgets.HBox([graph, side], layout=layout)
+    @property
+    def session(self) -> Session | None:
+        """The session on screen, or None."""
+        return self.controller.session
 
-    # What the panels ask for
-
-    def open_model(self, model: str | bytes, name: str | None = None) -> None:
-        """Open a model instead of the one on screen."""
-        target, self._initial_target = self._initial_target or self.opening.target, None
-        self._show(Session(model, target=target, name=name, opt_in=self.opening.opt_in.value))
-        self.strip.clear()
-
-    def cancel(self) -> None:
-        """Stop everything that runs or waits."""
-        for job in self._jobs:
-            job.cancel()
-
-    def measure(self, identifier: str) -> None:
-        """Time a candidate, in the background."""
-        session = self._need_session()
-        place = session.find(identifier).place
-        self._start(
-            f"Measuring {place}",
-            lambda job: session.measure(identifier, Mode.VALIDATED, job.report, job.token),
+    def _make_panels(self) -> None:
+        do, guard = self.controller, self.strip.guard
+        self.opening = OpeningPanel(
+            OpeningActions(
+                open_model=guard(do.open_model),
+                set_target=guard(do.set_target),
+                set_opt_in=guard(do.set_opt_in),
+                set_protocol=guard(do.set_protocol),
+                error=self.strip.error,
+            )
         )
-
-    def measure_all(self) -> None:
-        """Screen all candidates that are not rejected, in the background."""
-        session = self._need_session()
-        self._start("Measuring all", lambda job: session.measure_all(job=job))
-
-    def measure_total(self) -> None:
-        """Time the current graph against the original, in the background."""
-        session = self._need_session()
-        self._start(
-            "Measuring the total", lambda job: session.measure_total(Mode.VALIDATED, job.report, job.token)
+        self.graph = GraphPanel(guard(self._nodes_selected))
+        self.candidates = CandidatePanel(
+            CandidateActions(
+                select=guard(self._candidate_selected),
+                compare=guard(self._compare),
+                measure=guard(do.measure),
+                measure_all=guard(do.measure_all),
+                accept=guard(do.accept),
+                reject=guard(do.toggle_rejection),
+                command=guard(self._command),
+            )
         )
-
-    def accept(self, identifier: str) -> None:
-        """Check and accept a candidate, in the background."""
-        session = self._need_session()
-        place = session.find(identifier).place
-        self._start(f"Checking {place}", lambda _job: session.accept(identifier))
-
-    def undo(self) -> None:
-        """Take back the last acceptance."""
-        self._need_session().undo()
-
-    def redo(self) -> None:
-        """Accept again what was undone."""
-        self._need_session().redo()
-
-    def step(self) -> None:
-        """Take the proposal on screen, if any, and find the next, in the background."""
-        self._search("Searching for the next choice", lambda stepper, job: stepper.step(job))
-
-    def skip(self) -> None:
-        """Refuse the proposal on screen and find the next, in the background."""
-        self._search("Searching for another choice", lambda stepper, job: stepper.step(job, Answer.SKIP))
-
-    def run(self) -> None:
-        """Search to the end, in the background."""
-        self._search("Optimising", lambda stepper, job: stepper.run(job))
-
-    def export(self, path: str) -> None:
-        """Write the current graph as ONNX, in the background."""
-        session, place = self._need_session(), self._need_path(path)
-
-        def export(_job: Job[None]) -> None:
-            result = session.export(place)
-            self._say_later(f"Wrote {result.path.resolve()}: {result.report.sentence()}.")
-
-        self._start(f"Exporting to {place}", export)
-
-    def save(self, path: str) -> None:
-        """Write the session as JSON."""
-        written = self._need_session().save(self._need_path(path))
-        self.strip.notice(f"Wrote {written.resolve()}; explorer.open(session='{written}') brings it back.")
+        self.near_misses = NearMissPanel(guard(self._near_miss_selected))
+        self.node = NodePanel(partial(self._show_here, CANDIDATES), partial(self._show_here, NEAR_MISSES))
+        self.optimise = OptimisePanel(
+            OptimiseActions(
+                step=guard(do.step),
+                skip=guard(do.skip),
+                run=guard(do.run),
+                stop=guard(do.cancel),
+            )
+        )
+        do.on_search_reset = self.optimise.reset
+        self.history = HistoryPanel(
+            HistoryActions(
+                undo=guard(do.undo),
+                redo=guard(do.redo),
+                measure_total=guard(do.measure_total),
+                export=guard(do.export),
+                save=guard(do.save),
+                reopen=guard(do.reopen),
+            )
+        )
 
     def close(self) -> None:
-        """Stop what runs and end the session's worker; the widgets go too."""
-        self._drop_session()
+        """Stop what runs, keep what was decided, end the session's worker; the widgets go too."""
+        self.strip.guard(self.controller.keep)()
+        self._pump.close()
+        self.controller.close()
+        for widget in _below(self):
+            widget.close()
         super().close()
-
-    def _set_target(self, spec: str) -> None:
-        if self.session is not None:
-            self._drop_search()
-            self.session.target = spec
-
-    def _set_opt_in(self, is_on: bool) -> None:
-        if self.session is not None:
-            self._drop_search()
-            self.session.opt_in = is_on
-
-    def _toggle_rejection(self, identifier: str) -> None:
-        session = self._need_session()
-        is_rejected = session.find(identifier).place in session.rejected
-        session.restore(identifier) if is_rejected else session.reject(identifier)
-
-    def _select(self, identifier: str) -> None:
-        if not identifier or self.session is None:
-            self.graph.view.clear_highlight()
-        else:
-            found = self.session.find(identifier)
-            self.graph.show_site(found.nodes, found.rule)
-        self._disable()
-
-    def _compare(self, identifier: str, is_on: bool) -> None:
-        session = self._need_session()
-        found = session.find(identifier)
-        if is_on:
-            after, difference = session.preview(identifier)
-            self.graph.show_comparison(after, difference, found.rule)
-        else:
-            self.graph.show_current()
-            self.graph.show_site(found.nodes, found.rule)
-
-    def _nodes_selected(self, nodes: tuple[str, ...]) -> None:
-        self.candidates.focus(nodes)
-
-    # Sessions, jobs and rendering
-
-    def _show(self, session: Session) -> None:
-        self._drop_session()
-        self.session, self._snapshot = session, None
-        self._unsubscribe = session.subscribe(self._pump.notify)
-        self._pump.notify()
-        self._pump.flush()
-
-    def _drop_session(self) -> None:
-        self._drop_search()
-        self._unsubscribe()
-        self.cancel()
-        if self.session is not None:
-            self.session.close()
-            self.session = None
-
-    def _drop_search(self) -> None:
-        if self._stepper is not None:
-            self._stepper = None
-            self.optimise.reset()
-
-    def _search(self, label: str, function: Callable[[Stepper, Job[None]], None]) -> None:
-        session = self._need_session()
-        if self._stepper is None or self._stepper.is_over:
-            self.optimise.reset()
-            self._stepper = Stepper(session, self.optimise.budget.value, self._note)
-        stepper = self._stepper
-        self._start(label, lambda job: function(stepper, job))
-
-    def _note(self, event: OptimiseEvent) -> None:
-        self._events.append(event)
-        self._pump.notify()
-
-    def _say_later(self, text: str) -> None:
-        self._notices.append(text)
-        self._pump.notify()
-
-    def _start(self, label: str, function: Callable[[Job[Any]], Any]) -> None:
-        self.strip.clear()
-        self._jobs.append(self._need_session().start(label, function))
-        self._render_jobs()
-
-    def _need_session(self) -> Session:
-        if self.session is None:
-            raise ExplorerError("Open a model first: choose a sample, give a path, or upload a file.")
-        return self.session
-
-    def _need_path(self, path: str) -> str:
-        if not path.strip():
-            raise ExplorerError("Give the name of the file to write.")
-        return path.strip()
-
-    def _render(self) -> None:
-        """Bring the screen up to date; runs in the kernel's thread."""
-        if self.session is None:
-            return
-        if self._is_stale():
-            self._snapshot = self.session.snapshot()
-            for panel in (self.opening, self.graph, self.candidates, self.optimise, self.history):
-                panel.render(self._snapshot)
-        while self._events:
-            self.optimise.show_event(self._events.popleft())
-        while self._notices:
-            self.strip.notice(self._notices.popleft())
-        self._render_jobs()
-
-    def _is_stale(self) -> bool:
-        return self._snapshot is None or self.session is None or self._snapshot.number != self.session.number
-
-    def _render_jobs(self) -> None:
-        for job in [job for job in self._jobs if job.is_over]:
-            self._jobs.remove(job)
-            if job.state is not JobState.DONE and job.error is not None:
-                self.strip.error(job.error)
-        self.strip.show_job(self._jobs[0] if self._jobs else None)
-        self._disable()
-
-    def _disable(self) -> None:
-        for panel in (self.opening, self.candidates, self.optimise, self.history):
-            panel.disable(bool(self._jobs))
 
     def flush(self) -> None:
         """Render what is pending now; for scripts and tests without an event loop."""
         self._pump.flush()
+
+    def _settings(self) -> dict[str, Any]:
+        """For models that are opened in the app."""
+        target, self._initial_target = self._initial_target, None
+        return {
+            "target": target or self.opening.target,
+            "protocol": self.opening.protocol,
+            "opt_in": bool(self.opening.opt_in.value),
+        }
+
+    # What people do
+
+    def _cancel(self) -> None:
+        self.controller.cancel()
+
+    def _command(self, command: str) -> None:
+        if command == "undo" and not self.history.undo.disabled:
+            self.controller.undo()
+        elif command == "redo" and not self.history.redo.disabled:
+            self.controller.redo()
+        elif command == "step" and not self.optimise.step.disabled:
+            self.tabs.selected_index = OPTIMISE
+            self.controller.step(int(self.optimise.budget.value))
+
+    def _candidate_selected(self, identifier: str) -> None:
+        session = self.session
+        if identifier and session is not None:
+            self.near_misses.table.selected = ""
+            found = session.find(identifier)
+            if not self.candidates.compare.value:
+                self.graph.show_site(found.nodes, found.rule)
+        elif not self.near_misses.table.selected:
+            self.graph.clear_site()
+        self._disable()
+
+    def _near_miss_selected(self, nodes: tuple[str, ...], rule: str) -> None:
+        if nodes:
+            self.candidates.table.selected = ""
+            self.graph.show_site(nodes, rule)
+        elif not self.candidates.table.selected:
+            self.graph.clear_site()
+
+    def _compare(self, identifier: str, is_on: bool) -> None:
+        found = self.controller.need_session().find(identifier)
+        if is_on:
+            self.controller.preview(identifier, partial(self._show_comparison, identifier))
+        else:
+            self.graph.show_site(found.nodes, found.rule)
+
+    def _show_comparison(self, identifier: str, after: Graph, difference: GraphDiff) -> None:
+        chosen = self.candidates.selected
+        if chosen is not None and chosen.id == identifier and self.candidates.compare.value:
+            self.graph.show_comparison(after, difference)
+
+    def _nodes_selected(self, nodes: tuple[str, ...]) -> None:
+        for panel in (self.candidates, self.near_misses):
+            panel.focus(nodes)
+        counts = self.candidates.table.at_focus(), self.near_misses.table.at_focus()
+        self.node.show(self.graph.summary, nodes, *counts)
+        if nodes and not self._is_filtering() and not self.controller.is_busy:
+            self.tabs.selected_index = NODE
+
+    def _is_filtering(self) -> bool:
+        """Whether the tab on screen shows what is at the selected nodes."""
+        tables = {CANDIDATES: self.candidates.table, NEAR_MISSES: self.near_misses.table}
+        table = tables.get(self.tabs.selected_index)
+        return table is not None and table.only_here
+
+    def _show_here(self, tab: int) -> None:
+        panel = self.candidates if tab == CANDIDATES else self.near_misses
+        panel.table.only_here = True
+        self.tabs.selected_index = tab
+
+    def _tab_shown(self, change: dict[str, int]) -> None:
+        if change["new"] == OPTIMISE:
+            self.strip.guard(self.optimise.show_chart)()
+
+    # Rendering, in the kernel's thread
+
+    def _render(self) -> None:
+        """Bring the screen up to date."""
+        session = self.session
+        if session is not None and self._is_stale(session):
+            self._shown = session
+            self._show(session.snapshot(wait=False))
+        while self.controller.events:
+            self._show_event(self.controller.events.popleft())
+        if self.controller.collect():
+            self.opening.render(self._snapshot)
+        self.strip.guard(self.controller.keep)()
+        self.strip.show_job(self.controller.jobs[0] if self.controller.jobs else None)
+        self._disable()
+
+    def _show(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        if not snapshot.is_ready:
+            self.controller.prepare()
+        panels = (self.opening, self.candidates, self.near_misses, self.optimise, self.history)
+        for panel in panels:
+            panel.render(snapshot)
+        if self.graph.render(snapshot):
+            self.candidates.end_comparison()
+            self._highlight_again()
+        self.strip.show_facts(facts_html(snapshot))
+
+    def _highlight_again(self) -> None:
+        """A selection that outlives a change of the graph keeps its outline."""
+        chosen = self.candidates.selected
+        if chosen is not None:
+            self.graph.show_site(chosen.candidate.nodes, chosen.candidate.rule)
+
+    def _show_event(self, event: OptimiseEvent) -> None:
+        self.optimise.show_event(event)
+        session = self.session
+        if not isinstance(event, Proposed) or session is None:
+            return
+        nodes: list[str] = []
+        for place in event.move.places:
+            try:
+                nodes += session.find(place).nodes
+            except CandidateError:  # a site that only a move before this one opens
+                continue
+        self.graph.show_site(nodes, event.move.rule)
+
+    def _search_over(self, state: JobState) -> None:
+        if state is not JobState.DONE:
+            self.optimise.show_stopped()
+
+    def _is_stale(self, session: Session) -> bool:
+        snapshot = self._snapshot
+        return snapshot is None or session is not self._shown or snapshot.number != session.number
+
+    def _disable(self) -> None:
+        for panel in (self.opening, self.candidates, self.optimise, self.history):
+            panel.disable(self.controller.is_busy)
+
+
+def facts_html(snapshot: Snapshot) -> str:
+    """What is open, in two lines of safe HTML: size, opset and state; then what was assumed on opening."""
+    summary = snapshot.summary
+    flops = f"{count_text(summary.known_flops)} FLOPs"
+    facts = [
+        f"{len(summary.nodes)} nodes",
+        f"{count_text(summary.parameters)} parameters",
+        flops if summary.flops is not None else f"at least {flops}",
+        ", ".join(f"{domain or 'opset'} {version}" for domain, version in summary.opset),
+    ]
+    if snapshot.position:
+        facts.append(f"{snapshot.position} accepted")
+    text = " · ".join(map(html.escape, facts))
+    total = "" if snapshot.total is None else f" · {short_delta_html(snapshot.total)} in total"
+    notices = html.escape(" ".join(summary.notices))
+    return (
+        f'<div class="explorer-line"><b>{html.escape(snapshot.name)}</b> {text}{total}</div>'
+        f'<div class="explorer-line explorer-muted" title="{notices}">{notices}</div>'
+    )
+
+
+def _below(widget: widgets.Widget) -> list[widgets.Widget]:
+    """All widgets inside a widget."""
+    children = tuple(getattr(widget, "children", ()))
+    return [*children, *(inner for child in children for inner in _below(child))]

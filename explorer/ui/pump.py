@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 
 
@@ -16,7 +17,8 @@ class Pump:
     def __init__(self, render: Callable[[], None]) -> None:
         self._render = render
         self._lock = threading.Lock()
-        self._waiting = False
+        self._posted: deque[Callable[[], None]] = deque()
+        self._waiting = self._closed = False
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -25,16 +27,29 @@ class Pump:
     def notify(self) -> None:
         """Ask for a rendering; callable from any thread."""
         with self._lock:
-            if self._waiting:
+            if self._waiting or self._closed:
                 return
             self._waiting = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.flush)
 
+    def post(self, function: Callable[[], None]) -> None:
+        """Have a function called before the next rendering; callable from any thread."""
+        self._posted.append(function)
+        self.notify()
+
     def flush(self) -> None:
         """Render now, if anything has changed since the last time."""
         with self._lock:
-            if not self._waiting:
+            if not self._waiting or self._closed:
                 return
             self._waiting = False
+        while self._posted:
+            self._posted.popleft()()
         self._render()
+
+    def close(self) -> None:
+        """Render nothing any more."""
+        with self._lock:
+            self._closed = True
+        self._posted.clear()

@@ -1,4 +1,7 @@
-"""The strip on top of the app: errors and notices in words, and what is running, with Cancel."""
+"""The strip: what is open, errors and notices in words, and what is running, with Cancel.
+
+It has one height, whatever it shows, so that nothing below it moves.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,31 @@ import ipywidgets as widgets
 
 from explorer.errors import Cancelled, ExplorerError
 from explorer.session import Job, JobState
+from explorer.ui.panels.parts import button, marked
 
 P = ParamSpec("P")
 
 
 class Strip:
-    """Messages and the state of the running job. ``box`` is the widget."""
+    """Messages and the state of the running job. ``box`` is the widget.
+
+    Args:
+        cancel: stops what is running.
+
+    Attributes:
+        last_error: what was shown last as an error, for tests.
+    """
 
     def __init__(self, cancel: Callable[[], None]) -> None:
-        self._message = widgets.HTML()
-        self._message.add_class("explorer-message")
-        self._dismiss = widgets.Button(description="Dismiss", tooltip="Hide this message")
-        self._dismiss.on_click(lambda _button: self.clear())
-        self._status = widgets.HTML()
-        self._bar = widgets.FloatProgress(min=0, max=1, layout=widgets.Layout(width="180px"))
-        self._cancel = widgets.Button(description="Cancel", tooltip="Stop what is running")
-        self._cancel.on_click(lambda _button: cancel())
-        self._top = widgets.HBox([self._message, self._dismiss])
-        self._bottom = widgets.HBox([self._bar, self._status, self._cancel])
-        self.box = widgets.VBox([self._top, self._bottom])
-        self.box.add_class("explorer-strip")
+        self._facts = marked(widgets.HTML(), "facts")
+        self._message = marked(widgets.HTML(), "message")
+        self._dismiss = marked(button("Dismiss", "Hide this message", self.clear), "dismiss")
+        self._status = marked(widgets.HTML(), "status")
+        self._bar = marked(widgets.FloatProgress(min=0, max=1), "progress")
+        self.cancel = marked(button("Cancel", "Stop what is running", cancel), "cancel")
+        self._job = marked(widgets.HBox([self._status, self._bar, self.cancel]), "job")
+        self.box = marked(widgets.HBox([self._facts, self._message, self._dismiss, self._job]), "strip")
+        self._text = ""
         self.last_error: BaseException | None = None
         self.clear()
         self.show_job(None)
@@ -39,7 +47,16 @@ class Strip:
     @property
     def text(self) -> str:
         """The message shown, or ""."""
-        return html.unescape(self._message.value) if self._top.layout.display != "none" else ""
+        return self._text
+
+    @property
+    def status(self) -> str:
+        """What the running job says, as HTML, or ""."""
+        return "" if self._job.layout.display == "none" else str(self._status.value)
+
+    def show_facts(self, text: str) -> None:
+        """Show what is open; safe HTML. A message hides it until it is dismissed."""
+        self._facts.value = text
 
     def error(self, error: BaseException) -> None:
         """Show what went wrong; a user's own Cancel is no error."""
@@ -56,23 +73,26 @@ class Strip:
 
     def clear(self) -> None:
         """Hide the message."""
-        self._top.layout.display = "none"
+        self._text = self._message.value = ""
+        self._arrange()
 
     def show_job(self, job: Job[Any] | None) -> None:
         """Show the running job and its progress, or nothing."""
-        self._bottom.layout.display = "none" if job is None else ""
+        self._job.layout.display = "none" if job is None else ""
         if job is None:
             return
         progress = job.progress
         self._bar.value = 0.0 if progress is None else progress.done / max(progress.total, 1)
-        waiting = job.state is JobState.WAITING
         text = job.label if progress is None else f"{job.label}: {progress.text}"
-        self._status.value = (
-            f'<span role="status">{html.escape(text)}{" (waiting)" if waiting else ""}</span>'
-        )
+        if job.token.is_set():
+            text = f"Stopping: {job.label}"
+        elif job.state is JobState.WAITING:
+            text = f"{text} (waiting)"
+        safe = html.escape(text)
+        self._status.value = f'<span role="status" title="{safe}">{safe}</span>'
 
     def guard(self, handler: Callable[P, None]) -> Callable[P, None]:
-        """A handler that shows its errors here; re-raises them too under ``EXPLORER_STRICT=1``."""
+        """A handler that shows its errors here; re-raises unexpected ones too under ``EXPLORER_STRICT=1``."""
 
         @wraps(handler)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -86,6 +106,13 @@ class Strip:
         return guarded
 
     def _show(self, text: str, *, is_error: bool) -> None:
+        self._text = text
         kind, role = ("error", "alert") if is_error else ("notice", "status")
-        self._message.value = f'<div class="explorer-{kind}" role="{role}">{html.escape(text)}</div>'
-        self._top.layout.display = ""
+        safe = html.escape(text)
+        self._message.value = f'<div class="explorer-{kind}" role="{role}" title="{safe}">{safe}</div>'
+        self._arrange()
+
+    def _arrange(self) -> None:
+        has_message = "" if self._text else "none"
+        self._message.layout.display = self._dismiss.layout.display = has_message
+        self._facts.layout.display = "none" if self._text else ""

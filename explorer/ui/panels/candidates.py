@@ -1,4 +1,4 @@
-"""The candidates: select, compare, measure, accept, reject; and why rules do not apply elsewhere."""
+"""The candidates: select, compare, measure, accept, reject."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from dataclasses import dataclass
 
 import ipywidgets as widgets
 
-from explorer.rewrite import Rejection
 from explorer.session import CandidateRow, Snapshot
-from explorer.ui.panels.parts import button, delta_html, row
+from explorer.ui.panels.parts import button, column, delta_html, marked, muted, row
 from explorer.ui.table import CandidateTable
 
-_MOST_REJECTIONS = 200
+_CLASSES = {
+    "E": "exact: the same bits",
+    "R": "re-associated: equal up to rounding",
+    "D": "equal for finite values only",
+    "A": "an approximation",
+}
 
 
 @dataclass(frozen=True)
 class CandidateActions:
-    """What the panel asks the app to do; each takes the id of the selected candidate."""
+    """What the panel asks the app to do; most take the id of the selected candidate."""
 
     select: Callable[[str], None]
     compare: Callable[[str, bool], None]
@@ -26,8 +30,7 @@ class CandidateActions:
     measure_all: Callable[[], None]
     accept: Callable[[str], None]
     reject: Callable[[str], None]
-    undo: Callable[[], None]
-    redo: Callable[[], None]
+    command: Callable[[str], None]
 
 
 class CandidatePanel:
@@ -36,33 +39,29 @@ class CandidatePanel:
     def __init__(self, actions: CandidateActions) -> None:
         self._actions = actions
         self._snapshot: Snapshot | None = None
-        self._focus: tuple[str, ...] = ()
+        self._muted = False
         self.table = CandidateTable()
         self.table.observe(lambda change: self._on_select(str(change["new"])), "selected")
         self.table.on_command(self._on_key)
-        self.measure = button("Measure", "Time the result against the current graph (M)", self._measure)
-        self.measure_all = button("Measure all", "Screen every candidate", actions.measure_all)
         self.accept = button(
-            "Accept", "Check and apply the selected rewrite (A)", self._accept, style="success"
+            "Accept", "Check and apply the selected rewrite (A)", self._accept, style="primary"
         )
         self.reject = button("Reject", "Leave this site alone, or take that back (X)", self._reject)
-        self.undo = button("Undo", "Take back the last accepted rewrite (U)", actions.undo)
-        self.redo = button("Redo", "Accept again what was undone (R)", actions.redo)
-        self.compare = widgets.ToggleButton(
-            description="Before / after", tooltip="Show both graphs side by side", layout={"width": "auto"}
+        self.measure = button("Measure", "Time the result against the current graph (M)", self._measure)
+        self.measure_all = button(
+            "Measure all", "Screen every candidate that is not rejected", actions.measure_all
         )
+        self.compare = widgets.ToggleButton(
+            description="Before / after", tooltip="Show both graphs side by side (B)"
+        )
+        self.compare.layout.width = "auto"
         self.compare.observe(self._on_compare, "value")
-        self.chosen = widgets.HTML()
-        self.why_not = widgets.HTML()
-        near = widgets.Accordion([self.why_not], titles=("Why not here? Near misses and their reasons",))
-        self.box = widgets.VBox(
-            [
-                row(self.accept, self.reject, self.measure, self.measure_all),
-                row(self.undo, self.redo, self.compare),
-                self.chosen,
-                self.table,
-                near,
-            ]
+        self.chosen = marked(widgets.HTML(), "chosen")
+        self._show_selected()
+        self.box = column(
+            row(self.accept, self.reject, self.measure, self.compare, self.measure_all),
+            self.chosen,
+            self.table,
         )
 
     @property
@@ -72,48 +71,49 @@ class CandidatePanel:
         return next((r for r in rows if r.id == self.table.selected), None)
 
     def render(self, snapshot: Snapshot) -> None:
-        """Show the rows and what is possible now."""
+        """Show the rows; rows that are being looked for leave what is shown in place."""
         self._snapshot = snapshot
-        self.table.show(snapshot.rows)
+        self.table.show(snapshot.rows, loading=not snapshot.is_ready)
         self._show_selected()
-        self._show_reasons()
 
     def disable(self, is_busy: bool) -> None:
-        """Nothing is decided while something is measured; undo and redo depend on the history."""
-        snapshot, chosen = self._snapshot, self.selected
+        """Nothing is decided while something is measured."""
         for widget in (self.measure, self.accept, self.reject, self.compare):
-            widget.disabled = is_busy or chosen is None
-        self.measure_all.disabled = is_busy or not (snapshot and snapshot.rows)
-        self.undo.disabled = is_busy or not (snapshot and snapshot.can_undo)
-        self.redo.disabled = is_busy or not (snapshot and snapshot.can_redo)
+            widget.disabled = is_busy or self.selected is None
+        self.measure_all.disabled = is_busy or not (self._snapshot and self._snapshot.rows)
         self.table.busy = is_busy
 
     def focus(self, nodes: tuple[str, ...]) -> None:
-        """Note which nodes are selected in the graph: filters the table and the near misses."""
-        self._focus = nodes
+        """Note which nodes are selected in the graph: the table can be filtered by them."""
         self.table.focus = list(nodes)
-        self._show_reasons()
 
     def _on_select(self, identifier: str) -> None:
         self._show_selected()
         self._actions.select(identifier)
-        if self.compare.value and identifier:
+        if not identifier:
+            self.end_comparison()
+        elif self.compare.value:
             self._actions.compare(identifier, True)
 
+    def end_comparison(self) -> None:
+        """Show the button as it is when one graph is shown; does not change what is shown."""
+        self._muted = True
+        self.compare.value = False
+        self._muted = False
+
     def _on_compare(self, change: dict[str, bool]) -> None:
-        if self.table.selected:
+        if self.table.selected and not self._muted:
             self._actions.compare(self.table.selected, bool(change["new"]))
 
     def _on_key(self, command: str) -> None:
-        keys = {
-            "accept": self._accept,
-            "reject": self._reject,
-            "measure": self._measure,
-            "undo": self._actions.undo,
-            "redo": self._actions.redo,
-        }
-        if command in keys:
-            keys[command]()
+        own = {"accept": self._accept, "reject": self._reject, "measure": self._measure}
+        if command in own:
+            own[command]()
+        elif command == "compare":
+            if self.table.selected:
+                self.compare.value = not self.compare.value
+        else:
+            self._actions.command(command)
 
     def _measure(self) -> None:
         if self.table.selected:
@@ -129,36 +129,20 @@ class CandidatePanel:
 
     def _show_selected(self) -> None:
         chosen = self.selected
-        if chosen is None:
-            self.chosen.value = '<div class="explorer-muted">Select a row to see its site in the graph.</div>'
-            return
-        self.reject.description = "Allow again" if chosen.is_rejected else "Reject"
+        self.reject.description = "Allow again" if chosen is not None and chosen.is_rejected else "Reject"
         self.chosen.value = (
-            f'<div class="explorer-chosen"><b>{html.escape(chosen.title)}</b> '
-            f"{html.escape(chosen.candidate.summary)}<br>measured: {delta_html(chosen.measured)}</div>"
+            muted("Select a row to see its site in the graph, then measure it or accept it.")
+            if chosen is None
+            else chosen_html(chosen)
         )
 
-    def _show_reasons(self) -> None:
-        if self._snapshot is None:
-            return
-        focus = set(self._focus)
-        found = [r for r in self._snapshot.rejections if not focus or focus & set(r.nodes)]
-        self.why_not.value = reasons_html(found, bool(focus))
 
-
-def reasons_html(rejections: list[Rejection], at_selection: bool) -> str:
-    """Near misses as a list, as safe HTML."""
-    where = " at the selected nodes" if at_selection else ""
-    if not rejections:
-        return f"<div class='explorer-muted'>No near misses{where}.</div>"
-    items = "".join(
-        f"<li><b>{html.escape(r.rule)}</b> at {html.escape(', '.join(r.nodes))}: {html.escape(r.reason)}</li>"
-        for r in rejections[:_MOST_REJECTIONS]
+def chosen_html(row: CandidateRow) -> str:
+    """The selected candidate on three lines, as safe HTML; what is cut shows as a tooltip."""
+    summary, kind = html.escape(row.candidate.summary), row.numeric_class.value
+    return (
+        f'<div class="explorer-line"><b>{html.escape(row.title)}</b> '
+        f'<span class="explorer-muted">class {kind}, {_CLASSES[kind]}</span></div>'
+        f'<div class="explorer-line" title="{summary}">{summary}</div>'
+        f'<div class="explorer-line">measured: {delta_html(row.measured)}</div>'
     )
-    more = len(rejections) - _MOST_REJECTIONS
-    rest = (
-        f"<div class='explorer-muted'>and {more} more; select nodes to narrow them down</div>"
-        if more > 0
-        else ""
-    )
-    return f"<div>{len(rejections)} near misses{where}:</div><ul class='explorer-reasons'>{items}</ul>{rest}"

@@ -1,93 +1,166 @@
-"""Choose a model (sample, path, upload) and the target its time counts on."""
+"""Choose a model (sample, path, upload), where its time counts, how it is timed, which rules are offered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import ipywidgets as widgets
 
 from explorer.graph import sample_names
-from explorer.session import Snapshot
-from explorer.ui.panels.parts import button, row
+from explorer.runtime import Mode, Protocol, Target
+from explorer.runtime.backend import backend_for, backend_names, is_installed
+from explorer.session import Kept, Snapshot, recent
+from explorer.ui.panels.parts import button, field, marked
+from explorer.ui.upload import FileUpload
 
-LEVELS = (("all", "all"), ("extended", "extended"), ("basic", "basic"), ("disable", "disable (as written)"))
+_LEVELS = (
+    ("ONNX Runtime, all optimisations", "all"),
+    ("ONNX Runtime, extended", "extended"),
+    ("ONNX Runtime, basic", "basic"),
+    ("ONNX Runtime, as written", "disable"),
+)
+_TIMINGS = (("validated, up to 60 s", Mode.VALIDATED), ("screening, up to 10 s", Mode.SCREENING))
+_RULES = (("exact, re-associated", False), ("all, on request too", True))
+_CURRENT = "current"
 OpenModel = Callable[[str | bytes, str | None], None]
 
 
+@dataclass(frozen=True)
+class OpeningActions:
+    """What the bar asks the app to do; ``open_model`` takes a path, a sample's name, or bytes and a name."""
+
+    open_model: OpenModel
+    set_target: Callable[[str], None]
+    set_opt_in: Callable[[bool], None]
+    set_protocol: Callable[[Protocol], None]
+    error: Callable[[BaseException], None]
+
+
 class OpeningPanel:
-    """Pick a model and a target.
+    """The bar on top: model on the left, how its time is measured on the right."""
 
-    Args:
-        open_model: called with a path, a sample name or bytes, and a name for bytes.
-        set_target: called with a target spec.
-        set_opt_in: called with whether rules of class D and A are offered.
-    """
-
-    def __init__(
-        self, open_model: OpenModel, set_target: Callable[[str], None], set_opt_in: Callable[[bool], None]
-    ) -> None:
-        self._open_model = open_model
-        self._set_target = set_target
+    def __init__(self, actions: OpeningActions) -> None:
+        self._actions = actions
         self._muted = False
-        options = [("choose a sample …", ""), *((name, name) for name in sample_names())]
-        self.sample = widgets.Dropdown(options=options, description="Model", layout={"width": "270px"})
-        self.path = widgets.Text(placeholder="or the path of an .onnx file", layout={"width": "260px"})
-        self.open = button("Open", "Open the model at this path", self._open_path)
-        self.upload = widgets.FileUpload(accept=".onnx", multiple=False, description="Upload")
-        levels = [(title, level) for level, title in LEVELS]
-        self.level = widgets.Dropdown(options=levels, description="ORT level", layout={"width": "230px"})
-        self.threads = widgets.BoundedIntText(
-            value=1, min=1, max=256, description="Threads", layout={"width": "150px"}
+        self._protocol: Protocol | None = None
+        self.sample = field(widgets.Dropdown(options=_models(""), description="Model"))
+        self.path = field(
+            widgets.Text(placeholder="path of an .onnx file or a saved session", description="File"),
+            grow=True,
         )
-        self.opt_in = widgets.Checkbox(
-            value=False, description="also domain-restricted rules", indent=False, layout={"width": "210px"}
-        )
-        self.sample.observe(self._on_sample, "value")
-        self.path.on_submit(lambda _text: self._open_path())
-        self.upload.observe(self._on_upload, "value")
-        self.level.observe(self._on_target, "value")
-        self.threads.observe(self._on_target, "value")
-        self.opt_in.observe(lambda change: None if self._muted else set_opt_in(bool(change["new"])), "value")
-        self.box = widgets.VBox(
-            [row(self.sample, self.path, self.open, self.upload), row(self.level, self.threads, self.opt_in)]
-        )
+        self.open = button("Open", "Open the file at this path (Enter)", self._open_path)
+        self.upload = FileUpload(actions.open_model, actions.error)
+        self.runtime = field(widgets.Dropdown(options=_targets(), description="Runtime"))
+        self.threads = field(widgets.BoundedIntText(value=1, min=1, max=256, description="Threads"))
+        self.timing = field(widgets.Dropdown(options=_TIMINGS, description="Timing"))
+        self.opt_in = field(widgets.Dropdown(options=_RULES, description="Rules"))
+        self._observe()
+        self.box = marked(
+            widgets.HBox(
+                [self.sample, self.path, self.open, self.upload, self.runtime, self.threads, self.timing,
+                 self.opt_in]
+            ),
+            "bar",
+        )  # fmt: skip
 
     @property
     def target(self) -> str:
         """The spec of the target that is chosen."""
-        return f"ort:level={self.level.value},threads={self.threads.value}"
+        return str(Target.parse(self.runtime.value).replace(threads=self.threads.value))
 
-    def render(self, snapshot: Snapshot) -> None:
-        """Show what is open without triggering anything."""
+    @property
+    def protocol(self) -> Protocol:
+        """How to time, as chosen."""
+        custom = self._protocol if self.timing.value == _CURRENT else None
+        return custom or Protocol.of(self.timing.value)
+
+    def render(self, snapshot: Snapshot | None) -> None:
+        """Show what is open, if anything, without triggering anything."""
+        with self._mute():
+            self._show_model("" if snapshot is None else snapshot.name)
+            if snapshot is not None:
+                self.opt_in.value = snapshot.is_opt_in
+                self._show_target(Target.parse(snapshot.target))
+                self._show_protocol(snapshot.protocol)
+
+    def disable(self, is_busy: bool) -> None:
+        """No other model or setting while something is measured."""
+        for widget in (self.sample, self.path, self.open, self.upload, self.runtime, self.threads,
+                       self.timing, self.opt_in):  # fmt: skip
+            widget.disabled = is_busy
+
+    def _observe(self) -> None:
+        actions = self._actions
+        self.sample.observe(self._on_sample, "value")
+        self.path.on_submit(lambda _text: self._open_path())
+        for widget, action in (
+            (self.runtime, lambda: actions.set_target(self.target)),
+            (self.threads, lambda: actions.set_target(self.target)),
+            (self.timing, lambda: actions.set_protocol(self.protocol)),
+            (self.opt_in, lambda: actions.set_opt_in(bool(self.opt_in.value))),
+        ):
+            widget.observe(self._unless_muted(action), "value")
+
+    def _unless_muted(self, action: Callable[[], None]) -> Callable[[object], None]:
+        return lambda _change: None if self._muted else action()
+
+    @contextmanager
+    def _mute(self) -> Iterator[None]:
         self._muted = True
         try:
-            self.sample.value = snapshot.name if snapshot.name in sample_names() else ""
-            self.opt_in.value = snapshot.is_opt_in
-            options = dict(part.split("=") for part in snapshot.target.partition(":")[2].split(","))
-            self.level.value = options.get("level", self.level.value)
-            self.threads.value = int(options.get("threads", self.threads.value))
+            yield
         finally:
             self._muted = False
 
-    def disable(self, is_busy: bool) -> None:
-        """No other model or target while something is measured."""
-        for widget in (self.sample, self.path, self.open, self.upload, self.level, self.threads, self.opt_in):
-            widget.disabled = is_busy
+    def _show_model(self, name: str) -> None:
+        options = _models(name)
+        if tuple(self.sample.options) != options:
+            self.sample.options = options
+        self.sample.value = name if name in {"", *sample_names()} else _CURRENT
+        self.sample.tooltip = name
+
+    def _show_target(self, target: Target) -> None:
+        plain = target.replace(threads=1)
+        if str(plain) not in [value for _, value in self.runtime.options]:
+            self.runtime.options = (*_targets(), (plain.label, str(plain)))
+        self.runtime.value, self.threads.value = str(plain), target.threads
+
+    def _show_protocol(self, protocol: Protocol) -> None:
+        self._protocol = protocol
+        known = next((mode for _, mode in _TIMINGS if Protocol.of(mode) == protocol), None)
+        if known is None:
+            text = f"{protocol.mode}, up to {protocol.budget_ns / 1e9:g} s"
+            self.timing.options = (*_TIMINGS, (text, _CURRENT))
+        self.timing.value = known or _CURRENT
 
     def _on_sample(self, change: dict[str, str]) -> None:
-        if change["new"] and not self._muted:
-            self._open_model(change["new"], None)
+        value = change["new"]
+        if value in {"", _CURRENT} or self._muted:
+            return
+        self._actions.open_model(value, None)
 
     def _open_path(self) -> None:
         if self.path.value.strip():
-            self._open_model(self.path.value.strip(), None)
+            self._actions.open_model(self.path.value.strip(), None)
 
-    def _on_upload(self, change: dict[str, tuple[dict[str, object], ...]]) -> None:
-        for item in change["new"]:
-            content = item["content"]
-            if isinstance(content, memoryview | bytes):
-                self._open_model(bytes(content), str(item["name"]).removesuffix(".onnx"))
 
-    def _on_target(self, _change: object) -> None:
-        if not self._muted:
-            self._set_target(self.target)
+def _models(current: str) -> tuple[tuple[str, str], ...]:
+    """Options: what is open (or a request), the samples, sessions to go on with."""
+    samples = tuple((name, name) for name in sample_names())
+    first = (("choose a model …", ""),) if not current else ()
+    if current and current not in sample_names():
+        first = ((current, _CURRENT),)
+    return (*first, *samples, *((_kept_text(kept), str(kept.path)) for kept in recent()))
+
+
+def _kept_text(kept: Kept) -> str:
+    return f"↺ {kept.name}, session of {kept.written_at:%d %b %H:%M:%S}"
+
+
+def _targets() -> tuple[tuple[str, str], ...]:
+    """Options: the levels of ONNX Runtime, and the other runtimes that are installed."""
+    levels = tuple((title, str(Target("ort", (("level", level),)))) for title, level in _LEVELS)
+    others = [name for name in backend_names() if name != "ort" and is_installed(name)]
+    return (*levels, *((backend_for(name).title, str(Target(name))) for name in others))

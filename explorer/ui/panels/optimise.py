@@ -4,107 +4,144 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import ipywidgets as widgets
-import plotly.graph_objects as go
 
 from explorer.search import Evaluated, Evaluating, Failed, Finished, Proposed, Taken
 from explorer.session import Confirmed, OptimiseEvent, Snapshot
-from explorer.ui.charts import curve_layout, curve_trace
-from explorer.ui.panels.parts import button, delta_html, row
+from explorer.ui.chart import Chart, curve_figure
+from explorer.ui.panels.parts import button, column, delta_html, field, marked, muted, row, short_delta_html
 
-_LOG_LINES = 40
+_LOG_LINES = 200
+_START = "Step measures until there is a choice to show, and waits. Run goes on to the end."
 
 
-class OptimisePanel:
-    """Greedy search on measured cost.
+@dataclass(frozen=True)
+class OptimiseActions:
+    """What the panel asks the app to do; the first three take the budget.
 
-    Args:
+    Attributes:
         step: go on to the next proposal (taking the one that is shown, if any).
         skip: do not take the proposal that is shown; go on to the next.
         run: go on to the end.
         stop: stop now.
     """
 
-    def __init__(
-        self,
-        step: Callable[[], None],
-        skip: Callable[[], None],
-        run: Callable[[], None],
-        stop: Callable[[], None],
-    ) -> None:
-        self.strategy = widgets.Dropdown(
-            options=[("greedy, measured cost", "greedy")], description="Strategy", layout={"width": "270px"}
+    step: Callable[[int], None]
+    skip: Callable[[int], None]
+    run: Callable[[int], None]
+    stop: Callable[[], None]
+
+
+class OptimisePanel:
+    """Greedy search on measured cost.
+
+    The chart is made by ``show_chart``, not at once: plotly.js is 5 MB.
+    """
+
+    def __init__(self, actions: OptimiseActions) -> None:
+        self.strategy = field(
+            widgets.Dropdown(options=[("greedy, measured cost", "greedy")], description="Strategy"), grow=True
         )
-        self.budget = widgets.BoundedIntText(
-            value=30, min=1, max=10000, description="Budget", layout={"width": "160px"}
+        self.budget = field(widgets.BoundedIntText(value=30, min=1, max=10000, description="Budget"))
+        self.budget.tooltip = "How many comparisons the search may measure"
+        self.step = button(
+            "Step", "Take the choice that is shown, and find the next (S)", self._with_budget(actions.step)
         )
-        self.budget.tooltip = "Comparisons the search may measure"
-        self.step = button("Step", "Take the choice that is shown and find the next", step)
-        self.skip = button("Skip", "Do not take the choice that is shown", skip)
-        self.run = button("Run", "Go on until nothing gains or the budget is spent", run, style="primary")
-        self.stop = button("Stop", "Stop; what was taken stays", stop)
-        self.next = widgets.HTML()
-        self.log = widgets.HTML()
-        self.figure = go.FigureWidget(layout=curve_layout())
-        self.figure.add_scatter(**curve_trace(()))
+        self.skip = button(
+            "Skip", "Do not take the choice that is shown; find another", self._with_budget(actions.skip)
+        )
+        self.run = button(
+            "Run",
+            "Go on until nothing gains or the budget is spent",
+            self._with_budget(actions.run),
+            style="primary",
+        )
+        self.stop = button("Stop", "Stop; what was taken stays", actions.stop)
+        self.next = marked(widgets.HTML(), "next")
+        self.log = marked(widgets.HTML(), "log")
+        self.chart_box = marked(widgets.Box(), "chart")
+        self.chart: Chart | None = None
+        self._snapshot: Snapshot | None = None
         self._lines: list[str] = []
-        self.has_proposal = False
-        self._show_next("Press Step to see the first choice, or Run.")
-        self.box = widgets.VBox(
-            [
-                row(self.strategy, self.budget),
-                row(self.step, self.skip, self.run, self.stop),
-                self.next,
-                self.figure,
-                self.log,
-            ]
+        self.proposal: Proposed | None = None
+        self.reset()
+        self.box = column(
+            row(self.strategy, self.budget, self.step, self.skip, self.run, self.stop),
+            self.next,
+            self.chart_box,
+            self.log,
         )
+
+    def show_chart(self) -> None:
+        """Make the chart, once."""
+        if self.chart is None:
+            self.chart = Chart("Time relative to the original over accepted moves", height=230)
+            self.chart_box.children = (self.chart,)
+            self._redraw()
 
     def render(self, snapshot: Snapshot) -> None:
         """Redraw the curve."""
-        trace = curve_trace(snapshot.curve)
-        with self.figure.batch_update():
-            for name in ("x", "y", "text", "error_y"):
-                setattr(self.figure.data[0], name, trace[name])
+        self._snapshot = snapshot
+        self._redraw()
 
     def disable(self, is_busy: bool) -> None:
         """Stop works while something runs; everything else when nothing does."""
+        nothing = is_busy or self._snapshot is None
         for widget in (self.step, self.run, self.budget, self.strategy):
-            widget.disabled = is_busy
-        self.skip.disabled = is_busy or not self.has_proposal
+            widget.disabled = nothing
+        self.skip.disabled = nothing or self.proposal is None
         self.stop.disabled = not is_busy
 
     def show_event(self, event: OptimiseEvent) -> None:
         """Note what the search just said."""
-        self.has_proposal = isinstance(event, Proposed)
+        self.proposal = event if isinstance(event, Proposed) else None
         match event:
             case Evaluating(move=move, spent=spent, budget=budget):
-                self._show_next(f"measuring {move.label} ({spent} of {budget} comparisons made)")
+                self._show_next("Measuring", move.label, f"{spent} of {budget} comparisons made")
             case Evaluated(move=move, delta=delta):
-                self._add(f"{html.escape(move.label)}: {delta_html(delta)}")
+                self._add(f"{short_delta_html(delta)} {html.escape(move.label)}")
             case Failed(move=move, reason=reason):
-                self._add(f"{html.escape(move.label)}: left out, {html.escape(reason)}")
+                self._add(f"<b>left out</b> {html.escape(move.label)}: {html.escape(reason)}")
             case Proposed(move=move, delta=delta):
-                self._show_next(f"next choice: {move.label}", delta_html(delta))
+                self._show_next("Next choice", move.label, delta_html(delta))
             case Taken(move=move):
-                self._add(f"<b>took {html.escape(move.label)}</b>")
+                self._add(f"<b>✓ took</b> {html.escape(move.label)}")
             case Finished(reason=reason):
-                self._show_next(f"Search ended: {reason}.")
+                self._show_next("Search ended", reason, "confirming by a validated measurement")
             case Confirmed(sentence=sentence, delta=delta):
-                self._add(f"<b>{html.escape(sentence)}</b> {delta_html(delta)}")
-                self._show_next(sentence)
+                self._add(f"<b>Result</b> {html.escape(sentence)}")
+                self._show_next("Result", sentence, delta_html(delta))
+
+    def show_stopped(self) -> None:
+        """Say that the search was stopped or failed."""
+        self.proposal = None
+        self._show_next("Stopped", "what was taken stays; Step or Run start again from here", "")
 
     def reset(self) -> None:
         """Forget the last search."""
         self._lines.clear()
-        self.log.value, self.has_proposal = "", False
-        self._show_next("Press Step to see the first choice, or Run.")
+        self.proposal = None
+        self.log.value = muted("What the search measures is listed here, the latest first.")
+        self._show_next("Ready", _START, "")
 
-    def _show_next(self, text: str, detail: str = "") -> None:
-        self.next.value = f'<div class="explorer-next" role="status">{html.escape(text)} {detail}</div>'
+    def _with_budget(self, action: Callable[[int], None]) -> Callable[[], None]:
+        return lambda: action(int(self.budget.value))
+
+    def _redraw(self) -> None:
+        if self.chart is not None and self._snapshot is not None:
+            self.chart.show(curve_figure(self._snapshot.curve))
+
+    def _show_next(self, head: str, text: str, detail: str) -> None:
+        safe = html.escape(text)
+        self.next.value = (
+            f'<div role="status"><b>{html.escape(head)}</b>'
+            f'<div class="explorer-two-lines" title="{safe}">{safe}</div>'
+            f'<div class="explorer-line">{detail}</div></div>'
+        )
 
     def _add(self, line: str) -> None:
         self._lines = [line, *self._lines][:_LOG_LINES]
         items = "".join(f"<li>{item}</li>" for item in self._lines)
-        self.log.value = f'<ul class="explorer-log">{items}</ul>'
+        self.log.value = f"<ul>{items}</ul>"

@@ -1,5 +1,5 @@
-"""A table of candidates in HTML: sortable, filterable, usable from the keyboard."""
+"""Tables in HTML: sortable, filterable, usable from the keyboard."""
 
-from explorer.ui.table.table import CandidateTable
+from explorer.ui.table.table import CandidateTable, NearMissTable, SiteTable
 
-__all__ = ["CandidateTable"]
+__all__ = ["CandidateTable", "NearMissTable", "SiteTable"]

@@ -1,19 +1,39 @@
-// The candidate table. All texts are set as text nodes: names in models are hostile.
-const COLUMNS = [
-  { key: "title", title: "Rewrite", sort: (r) => r.title },
-  { key: "kind", title: "Class", sort: (r) => "ERDA".indexOf(r.kind) },
-  { key: "bytes", title: "Weights", sort: (r) => r.bytes },
-  { key: "predicted", title: "Predicted", sort: (r) => (r.predicted ? r.predicted.ratio : Infinity) },
-  { key: "measured", title: "Measured", sort: (r) => (r.measured ? r.measured.ratio : Infinity) },
-];
+// Tables of sites. All texts are set as text nodes: names in models are hostile.
+
 const CLASSES = {
   E: "exact: the same bits",
   R: "re-associated: equal up to rounding",
   D: "domain-restricted: equal for finite values",
   A: "approximation",
 };
-const KEYS = { a: "accept", x: "reject", m: "measure", u: "undo", r: "redo" };
+// Keys that work anywhere in the app, except where people type.
+const KEYS = { a: "accept", x: "reject", m: "measure", b: "compare", u: "undo", r: "redo", s: "step" };
+const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
 const SHOWN = 400;
+const TYPING = "input, select, textarea, [contenteditable=true], canvas";
+
+const KINDS = {
+  candidates: {
+    noun: "candidate",
+    all: "All rewrites",
+    label: "Candidates; arrows select, A accept, X reject, M measure, B before and after, U undo, R redo",
+    none: "No rule applies to this graph. The near misses say why.",
+    columns: [
+      { key: "what", title: "Rewrite", sort: (r) => r.title, cell: candidateCell },
+      { key: "kind", title: "Class", sort: (r) => "ERDA".indexOf(r.kind), cell: kindCell },
+      { key: "bytes", title: "Weights", sort: (r) => r.bytes, cell: (r) => make("td", "et-bytes", r.bytes_text) },
+      { key: "predicted", title: "Predicted", sort: (r) => r.predicted?.ratio ?? Infinity, cell: (r) => deltaCell(r.predicted), optional: true },
+      { key: "measured", title: "Measured", sort: (r) => r.measured?.ratio ?? Infinity, cell: (r) => deltaCell(r.measured) },
+    ],
+  },
+  "near misses": {
+    noun: "near miss",
+    all: "All rules",
+    label: "Near misses; arrows select",
+    none: "No near misses: wherever a rule's structure fits, the rule applies.",
+    columns: [{ key: "what", title: "Why not here?", sort: (r) => r.title, cell: missCell }],
+  },
+};
 
 function make(tag, className, text) {
   const node = document.createElement(tag);
@@ -22,182 +42,307 @@ function make(tag, className, text) {
   return node;
 }
 
+function plural(count, noun) {
+  if (count === 1) return `1 ${noun}`;
+  return `${count} ${noun.endsWith("s") ? `${noun}es` : `${noun}s`}`;
+}
+
+function candidateCell(row) {
+  const cell = make("td", "et-what");
+  const head = make("div", "et-head");
+  head.append(make("span", "et-title", row.title));
+  if (row.rejected) head.append(make("span", "et-tag", "rejected"));
+  if (!row.portable) {
+    const tag = make("span", "et-tag", "ORT only");
+    tag.title = "Needs com.microsoft operators: runs on ONNX Runtime only";
+    head.append(tag);
+  }
+  cell.append(head, make("div", "et-summary", row.summary));
+  cell.title = `${row.title}\n${row.summary}\n${row.rule} at ${row.nodes.join(", ")}`;
+  return cell;
+}
+
+function missCell(row) {
+  const cell = make("td", "et-what");
+  const head = make("div", "et-head");
+  head.append(make("span", "et-title", row.title), make("span", "et-nodes", row.nodes.join(", ")));
+  cell.append(head, make("div", "et-reason", row.summary));
+  cell.title = `${row.rule} at ${row.nodes.join(", ")}`;
+  return cell;
+}
+
+function kindCell(row) {
+  const cell = make("td", "et-kind", row.kind);
+  cell.title = CLASSES[row.kind];
+  return cell;
+}
+
 function deltaCell(delta) {
   const cell = make("td", "et-delta");
   if (!delta) {
     cell.append(make("span", "et-none", "–"));
     return cell;
   }
-  const value = make("span", `et-value et-${delta.verdict.toLowerCase()}`, `${delta.sign} ${delta.text}`);
-  cell.append(value, make("span", "et-interval", delta.interval), make("span", "et-verdict", delta.verdict_text));
-  cell.title = delta.origin;
+  const kind = delta.verdict.toLowerCase();
+  const value = make("div", "et-value");
+  value.append(
+    make("span", `et-${kind}`, `${delta.sign} ${delta.text}`),
+    make("span", "et-verdict", ` ${delta.verdict_text}`),
+  );
+  const interval = kind === "identical" ? "same graph at run time" : delta.interval;
+  const mark = delta.screening ? " · screening" : "";
+  cell.append(value, make("div", "et-interval", interval + mark));
+  cell.title = `${delta.sign} ${delta.text} ${delta.verdict_text}\n${delta.interval}\n${delta.origin}`;
   return cell;
 }
 
-function rowOf(row, model) {
-  const line = make("tr", row.rejected ? "et-rejected" : "");
-  line.dataset.id = row.id;
-  line.setAttribute("aria-selected", String(model.get("selected") === row.id));
-  const what = make("td", "et-what");
-  what.append(make("span", "et-title", row.title), make("span", "et-summary", row.summary));
-  if (row.rejected) what.append(make("span", "et-tag", "rejected"));
-  if (!row.portable) what.append(make("span", "et-tag", "ONNX Runtime only"));
-  what.title = `${row.rule} at ${row.nodes.join(", ")}`;
-  const kind = make("td", "et-kind", row.kind);
-  kind.title = CLASSES[row.kind];
-  line.append(what, kind, make("td", "et-bytes", row.bytes_text), deltaCell(row.predicted), deltaCell(row.measured));
-  return line;
-}
+class Table {
+  constructor(model, el) {
+    this.model = model;
+    this.el = el;
+    this.kind = KINDS[model.get("kind")];
+    this.state = { text: "", rule: "", sort: null, down: true };
+    this.stops = [];
+    el.classList.add("explorer-table");
+    this._build();
+    this._listen();
+    this.refresh();
+  }
 
-function render({ model, el }) {
-  el.classList.add("explorer-table");
-  const state = { text: "", rule: "", sort: null, down: true, here: false };
-  const bar = make("div", "et-bar");
-  const search = make("input", "et-input");
-  search.type = "search";
-  search.placeholder = "Filter candidates";
-  search.setAttribute("aria-label", "Filter candidates by text");
-  const rules = make("select", "et-select");
-  rules.setAttribute("aria-label", "Filter candidates by rewrite");
-  const here = make("label", "et-here");
-  const box = make("input");
-  box.type = "checkbox";
-  here.append(box, document.createTextNode(" at selected nodes"));
-  const count = make("span", "et-count");
-  count.setAttribute("aria-live", "polite");
-  bar.append(search, rules, here, count);
-  const scroller = make("div", "et-scroller");
-  scroller.tabIndex = 0;
-  scroller.setAttribute("role", "group");
-  scroller.setAttribute("aria-label", "Candidates; arrows select, A accept, X reject, M measure, U undo, R redo");
-  const table = make("table");
-  const head = make("thead");
-  const body = make("tbody");
-  table.append(head, body);
-  scroller.append(table);
-  el.append(bar, scroller);
+  _build() {
+    const bar = make("div", "et-bar");
+    this.search = make("input", "et-input");
+    this.search.type = "search";
+    this.search.placeholder = `Filter ${plural(2, this.kind.noun).slice(2)}`;
+    this.search.setAttribute("aria-label", this.search.placeholder);
+    this.rules = make("select", "et-select");
+    this.rules.setAttribute("aria-label", `${this.search.placeholder} by rule`);
+    const here = make("label", "et-here");
+    here.title = "Only what concerns the nodes selected in the graph";
+    this.here = make("input");
+    this.here.type = "checkbox";
+    here.append(this.here, document.createTextNode("at selected nodes"));
+    this.count = make("span", "et-count");
+    this.count.setAttribute("aria-live", "polite");
+    bar.append(this.search, this.rules, here, this.count);
+    this.scroller = make("div", "et-scroller");
+    this.scroller.tabIndex = 0;
+    this.scroller.setAttribute("role", "group");
+    this.scroller.setAttribute("aria-label", this.kind.label);
+    const table = make("table");
+    table.setAttribute("role", "grid");
+    this.columns = make("colgroup");
+    this.head = make("thead");
+    this.body = make("tbody");
+    table.append(this.columns, this.head, this.body);
+    this.empty = make("div", "et-empty");
+    this.empty.setAttribute("role", "status");
+    this.scroller.append(table, this.empty);
+    this.el.append(bar, this.scroller);
+    this.bar = bar;
+  }
 
-  function visible() {
+  _listen() {
+    const { model } = this;
+    const watch = (name, handler) => {
+      model.on(`change:${name}`, handler);
+      this.stops.push(() => model.off(`change:${name}`, handler));
+    };
+    watch("rows", () => this.refresh());
+    watch("loading", () => this.draw());
+    watch("selected", () => this.mark(true));
+    watch("focus", () => model.get("only_here") && this.draw());
+    watch("only_here", () => this.draw());
+    this.search.addEventListener("input", () => { this.state.text = this.search.value; this.draw(); });
+    this.rules.addEventListener("change", () => { this.state.rule = this.rules.value; this.draw(); });
+    this.here.addEventListener("change", () => {
+      model.set("only_here", this.here.checked);
+      model.save_changes();
+    });
+    this.body.addEventListener("click", (event) => {
+      const line = event.target.closest("tr");
+      if (line?.dataset.id) this.select(line.dataset.id);
+    });
+    this.scroller.addEventListener("keydown", (event) => this._onArrow(event));
+    this.bar.addEventListener("keydown", (event) => event.stopPropagation());
+    if (model.get("kind") === "candidates") this._listenToApp();
+  }
+
+  /** Keys of the app: handled before JupyterLab sees them, which would edit the notebook. */
+  _listenToApp() {
+    const handler = (event) => {
+      const app = this.el.closest(".explorer-app");
+      const plain = !(event.ctrlKey || event.metaKey || event.altKey);
+      if (!app?.contains(event.target) || !plain || event.key.length !== 1) return;
+      if (event.target.closest(TYPING)) return;
+      if (event.key === " ") return; // presses the focused button
+      event.stopPropagation();
+      if (!(event.key in KEYS)) return;
+      event.preventDefault();
+      if (!this.model.get("busy")) this.model.send({ command: KEYS[event.key] });
+    };
+    document.addEventListener("keydown", handler, true);
+    this.stops.push(() => document.removeEventListener("keydown", handler, true));
+  }
+
+  _onArrow(event) {
+    if (!(event.key in STEPS) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const ids = this.visible().slice(0, SHOWN).map((row) => row.id);
+    if (!ids.length) return;
+    const at = ids.indexOf(this.model.get("selected"));
+    const to = at < 0 ? 0 : at + STEPS[event.key];
+    this.select(ids[Math.min(Math.max(to, 0), ids.length - 1)]);
+  }
+
+  select(id) {
+    if (this.model.get("selected") === id) return;
+    this.model.set("selected", id);
+    this.model.save_changes();
+  }
+
+  visible() {
+    const { state, model } = this;
     const focus = new Set(model.get("focus"));
+    const here = model.get("only_here");
     const words = state.text.toLowerCase().split(/\s+/).filter(Boolean);
     const rows = model.get("rows").filter((row) => {
       if (state.rule && row.title !== state.rule) return false;
-      if (state.here && focus.size && !row.nodes.some((n) => focus.has(n))) return false;
-      const haystack = `${row.title} ${row.summary} ${row.rule} ${row.nodes.join(" ")}`.toLowerCase();
-      return words.every((word) => haystack.includes(word));
+      if (here && !row.nodes.some((node) => focus.has(node))) return false;
+      const hay = `${row.title} ${row.summary} ${row.rule} ${row.nodes.join(" ")}`.toLowerCase();
+      return words.every((word) => hay.includes(word));
     });
-    if (state.sort) {
-      const sign = state.down ? 1 : -1;
-      const by = state.sort.sort;
-      rows.sort((a, b) => (by(a) < by(b) ? -sign : by(a) > by(b) ? sign : 0));
-    }
-    return rows;
+    if (!state.sort) return rows;
+    const { sort } = state.sort;
+    const sign = state.down ? 1 : -1;
+    return rows.sort((a, b) => (sort(a) < sort(b) ? -sign : sort(a) > sort(b) ? sign : 0));
   }
 
-  function drawHead() {
-    const line = make("tr");
-    for (const column of COLUMNS) {
-      const cell = make("th");
-      const button = make("button", "et-sort", column.title);
-      const active = state.sort === column;
-      if (active) button.append(make("span", "", state.down ? " ↓" : " ↑"));
-      cell.setAttribute("aria-sort", active ? (state.down ? "ascending" : "descending") : "none");
-      button.addEventListener("click", () => {
-        state.down = active ? !state.down : true;
-        state.sort = column;
-        draw();
-      });
-      cell.append(button);
-      line.append(cell);
-    }
-    head.replaceChildren(line);
+  refresh() {
+    this._drawRules();
+    this.draw();
   }
 
-  function drawRules() {
-    const titles = [...new Set(model.get("rows").map((row) => row.title))].sort();
-    if (!titles.includes(state.rule)) state.rule = "";
-    const options = ["", ...titles].map((title) => {
-      const total = model.get("rows").filter((row) => row.title === title).length;
-      const option = make("option", "", title ? `${title} (${total})` : "All rewrites");
-      option.value = title;
-      return option;
-    });
-    rules.replaceChildren(...options);
-    rules.value = state.rule;
+  draw() {
+    const all = this.model.get("rows");
+    const rows = this.visible();
+    const columns = this.kind.columns.filter((c) => !c.optional || all.some((row) => row[c.key]));
+    this._drawHead(columns);
+    this.body.replaceChildren(...rows.slice(0, SHOWN).map((row, i) => this._line(row, i, columns)));
+    this.here.checked = this.model.get("only_here");
+    this.count.textContent = this._countText(rows.length, all.length);
+    this.empty.textContent = this._emptyText(rows.length, all.length);
+    this.empty.hidden = !this.empty.textContent;
+    this.mark(false);
+    this.el.dataset.rows = String(rows.length);
+    this.el.dataset.drawn = String(Number(this.el.dataset.drawn || 0) + 1);
   }
 
-  function draw() {
-    drawHead();
-    const rows = visible();
-    body.replaceChildren(...rows.slice(0, SHOWN).map((row) => rowOf(row, model)));
-    const total = model.get("rows").length;
-    const shown = rows.length > SHOWN ? `first ${SHOWN} of ${rows.length}` : `${rows.length}`;
-    count.textContent = rows.length === total ? `${shown} candidates` : `${shown} of ${total} candidates`;
-    if (!total) body.append(emptyLine("No rule applies to this graph. Look at the near misses for reasons."));
-    else if (!rows.length) body.append(emptyLine("Nothing matches the filter."));
-    el.dataset.rows = String(rows.length);
-    el.dataset.drawn = String(Number(el.dataset.drawn || 0) + 1);
-  }
-
-  function emptyLine(text) {
-    const line = make("tr");
-    const cell = make("td", "et-empty", text);
-    cell.colSpan = COLUMNS.length;
-    line.append(cell);
+  _line(row, index, columns) {
+    const line = make("tr", row.rejected ? "et-rejected" : "");
+    line.dataset.id = row.id;
+    line.dataset.place = `${row.rule}:${row.nodes.join("+")}`;
+    line.id = `et-${this.model.model_id ?? "table"}-${index}`;
+    line.append(...columns.map((column) => column.cell(row)));
     return line;
   }
 
-  function mark() {
-    const selected = model.get("selected");
-    for (const line of body.children) {
-      const is = line.dataset.id !== undefined && line.dataset.id === selected;
+  _countText(shown, total) {
+    if (!total) return "";
+    if (shown === total) return plural(total, this.kind.noun);
+    return `${shown} of ${plural(total, this.kind.noun)}`;
+  }
+
+  _emptyText(shown, total) {
+    if (shown > SHOWN) return `The first ${SHOWN} are shown; filter to see others.`;
+    if (shown) return "";
+    if (this.model.get("loading")) return "Looking for places where rules apply …";
+    if (!total) return this.kind.none;
+    if (this.model.get("only_here") && !this.model.get("focus").length) {
+      return "Select nodes in the graph: click one, Shift + click for more, Shift + drag for a lasso.";
+    }
+    return "Nothing matches the filter.";
+  }
+
+  _drawHead(columns) {
+    const key = columns.map((column) => column.key).join(" ");
+    const { state } = this;
+    const line = make("tr");
+    for (const column of columns) {
+      const cell = make("th");
+      const button = make("button", "et-sort", column.title);
+      button.type = "button";
+      const active = state.sort === column;
+      if (active) button.append(make("span", "et-arrow", state.down ? " ↓" : " ↑"));
+      cell.setAttribute("aria-sort", active ? (state.down ? "ascending" : "descending") : "none");
+      button.addEventListener("click", () => this._sortBy(column));
+      cell.append(button);
+      line.append(cell);
+    }
+    this.head.replaceChildren(line);
+    if (this.columns.dataset.key === key) return;
+    this.columns.dataset.key = key;
+    this.columns.replaceChildren(...columns.map((column) => make("col", `et-col-${column.key}`)));
+  }
+
+  /** First click sorts up, second down, third puts back the order of the graph. */
+  _sortBy(column) {
+    const { state } = this;
+    if (state.sort !== column) [state.sort, state.down] = [column, true];
+    else if (state.down) state.down = false;
+    else state.sort = null;
+    this.draw();
+  }
+
+  _drawRules() {
+    const counts = new Map();
+    for (const row of this.model.get("rows")) counts.set(row.title, (counts.get(row.title) ?? 0) + 1);
+    if (!counts.has(this.state.rule)) this.state.rule = "";
+    const options = [["", this.kind.all], ...[...counts].sort().map(([t, n]) => [t, `${t} (${n})`])];
+    this.rules.replaceChildren(
+      ...options.map(([value, text]) => {
+        const option = make("option", "", text);
+        option.value = value;
+        return option;
+      }),
+    );
+    this.rules.value = this.state.rule;
+  }
+
+  mark(scroll) {
+    const selected = this.model.get("selected");
+    let active = "";
+    for (const line of this.body.children) {
+      const is = line.dataset.id === selected;
       line.setAttribute("aria-selected", String(is));
-      if (is) line.scrollIntoView({ block: "nearest" });
+      if (!is) continue;
+      active = line.id;
+      if (scroll) this._bringIntoView(line);
+    }
+    this.scroller.setAttribute("aria-activedescendant", active);
+  }
+
+  /** Scrolls the table alone; scrollIntoView would move the notebook too. */
+  _bringIntoView(line) {
+    const { scroller } = this;
+    const top = line.offsetTop - this.head.offsetHeight;
+    const bottom = line.offsetTop + line.offsetHeight;
+    if (top < scroller.scrollTop) scroller.scrollTop = top;
+    else if (bottom > scroller.scrollTop + scroller.clientHeight) {
+      scroller.scrollTop = bottom - scroller.clientHeight;
     }
   }
 
-  function select(id) {
-    if (model.get("selected") === id) return;
-    model.set("selected", id);
-    model.save_changes();
+  close() {
+    for (const stop of this.stops) stop();
+    this.el.replaceChildren();
   }
+}
 
-  function move(step) {
-    const ids = visible().slice(0, SHOWN).map((row) => row.id);
-    if (!ids.length) return;
-    const at = ids.indexOf(model.get("selected"));
-    select(ids[Math.min(Math.max(at + step, 0), ids.length - 1)]);
-  }
-
-  body.addEventListener("click", (event) => {
-    const line = event.target.closest("tr");
-    if (line && line.dataset.id) select(line.dataset.id);
-  });
-  scroller.addEventListener("keydown", (event) => {
-    event.stopPropagation();
-    const plain = !(event.ctrlKey || event.metaKey || event.altKey);
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 };
-    if (event.key in steps) move(steps[event.key]);
-    else if (plain && event.key in KEYS && !model.get("busy")) model.send({ command: KEYS[event.key] });
-    else return;
-    event.preventDefault();
-  });
-  bar.addEventListener("keydown", (event) => event.stopPropagation());
-  search.addEventListener("input", () => { state.text = search.value; draw(); });
-  rules.addEventListener("change", () => { state.rule = rules.value; draw(); });
-  box.addEventListener("change", () => { state.here = box.checked; draw(); });
-
-  const refresh = () => { drawRules(); draw(); mark(); };
-  const focus = () => { if (state.here) { draw(); mark(); } };
-  model.on("change:rows", refresh);
-  model.on("change:selected", mark);
-  model.on("change:focus", focus);
-  refresh();
-  return () => {
-    model.off("change:rows", refresh);
-    model.off("change:selected", mark);
-    model.off("change:focus", focus);
-  };
+function render({ model, el }) {
+  const table = new Table(model, el);
+  return () => table.close();
 }
 
 export default { render };

@@ -1,104 +1,97 @@
-"""``CandidateTable``: the candidates as a real HTML table, the equivalent of what the canvas shows."""
+"""Tables of sites in the graph, as real HTML tables: the equivalent of what the canvas shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
 
-from explorer.runtime import Delta, Verdict
+from explorer.rewrite import Rejection
 from explorer.session import CandidateRow
-from explorer.ui.graphview.units import bytes_text
+from explorer.ui.table.wire import Wire, candidate_wire, near_miss_wires
 
 _FOLDER = Path(__file__).parent
 Command = Callable[[str], None]
 
 
-class CandidateTable(anywidget.AnyWidget):
-    """Rows of candidates.
+class SiteTable(anywidget.AnyWidget):
+    """Rows that each concern some nodes of the graph.
 
     Attributes:
+        kind: what the rows are: "candidates" or "near misses".
         rows: what is shown; Python writes it.
-        selected: id of the selected candidate or ""; both sides write it.
-        focus: node ids; if not empty, rows at these nodes can be shown alone.
-        busy: whether decisions are possible at the moment.
+        selected: id of the selected row or ""; both sides write it.
+        focus: ids of the nodes selected in the graph.
+        only_here: show only rows at these nodes; both sides write it.
+        busy: whether decisions are impossible at the moment.
+        loading: whether rows are being looked for.
     """
 
     _esm = _FOLDER / "table.js"
     _css = _FOLDER / "table.css"
 
+    kind = traitlets.Unicode().tag(sync=True)
     rows = traitlets.List(traitlets.Dict()).tag(sync=True)
     selected = traitlets.Unicode().tag(sync=True)
     focus = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    only_here = traitlets.Bool(False).tag(sync=True)
     busy = traitlets.Bool(False).tag(sync=True)
+    loading = traitlets.Bool(False).tag(sync=True)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind=kind)
         self._commands: list[Command] = []
         self.on_msg(self._on_message)
 
     def __repr__(self) -> str:
-        return f"CandidateTable({len(self.rows)} rows, selected {self.selected!r})"
+        return f"{type(self).__name__}({len(self.rows)} rows, selected {self.selected!r})"
 
-    def show(self, rows: Sequence[CandidateRow]) -> None:
+    def _show(self, wires: list[Wire], *, loading: bool) -> None:
         """Show these rows; the selection stays if it is still among them."""
-        wire = [_wire(row) for row in rows]
         with self.hold_sync():
-            if wire != self.rows:
-                self.rows = wire
-            if self.selected and self.selected not in {row["id"] for row in wire}:
+            if wires != self.rows:
+                self.rows = wires
+            if self.selected and self.selected not in {wire["id"] for wire in wires}:
                 self.selected = ""
+            self.loading = loading
+
+    def at_focus(self) -> int:
+        """How many rows are at the nodes selected in the graph."""
+        focus = set(self.focus)
+        return sum(not focus.isdisjoint(row["nodes"]) for row in self.rows)
 
     def on_command(self, callback: Command) -> None:
-        """Call with "accept", "reject", "measure", "undo" or "redo" when its key is pressed in the table."""
+        """Call with the command of a key that was pressed in the app, such as "accept" or "undo"."""
         self._commands.append(callback)
 
-    def _on_message(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
+    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
         command = str(content.get("command", ""))
         for callback in tuple(self._commands):
             callback(command)
 
 
-def _wire(row: CandidateRow) -> dict[str, Any]:
-    candidate = row.candidate
-    return {
-        "id": row.id,
-        "title": row.title,
-        "rule": candidate.rule,
-        "summary": candidate.summary,
-        "nodes": list(candidate.nodes),
-        "kind": candidate.numeric_class.value,
-        "portable": candidate.portable,
-        "bytes": candidate.bytes_delta,
-        "bytes_text": _bytes_text(candidate.bytes_delta),
-        "predicted": delta_wire(row.predicted),
-        "measured": delta_wire(row.measured),
-        "rejected": row.is_rejected,
-    }
+class CandidateTable(SiteTable):
+    """Where rules apply."""
+
+    def __init__(self) -> None:
+        super().__init__("candidates")
+
+    def show(self, rows: Sequence[CandidateRow], *, loading: bool = False) -> None:
+        """Show these candidates; the selection stays if it is still among them."""
+        self._show([candidate_wire(row) for row in rows], loading=loading)
 
 
-def _bytes_text(change: int) -> str:
-    if not change:
-        return "0"
-    return ("+" if change > 0 else "−") + bytes_text(abs(change))
+class NearMissTable(SiteTable):
+    """Where rules almost apply, and why they do not."""
 
+    def __init__(self) -> None:
+        super().__init__("near misses")
 
-def delta_wire(delta: Delta | None) -> dict[str, Any] | None:
-    """A delta as texts: the change, its interval, the verdict with a sign, where it comes from."""
-    if delta is None:
-        return None
-    signs = {Verdict.FASTER: "▼", Verdict.SLOWER: "▲", Verdict.WITHIN_NOISE: "≈", Verdict.IDENTICAL: "="}
-    low, high = 100 * (delta.low - 1), 100 * (delta.high - 1)
-    identical = delta.verdict is Verdict.IDENTICAL
-    return {
-        "ratio": delta.ratio,
-        "text": "0 %" if identical else f"{delta.percent:+.1f} %",
-        "interval": "same graph for the runtime" if identical else f"{low:+.1f} … {high:+.1f} %",
-        "verdict": delta.verdict.value,
-        "sign": signs[delta.verdict],
-        "verdict_text": delta.verdict.text,
-        "origin": f"{delta.source.value.lower()} on {delta.target}, {delta.protocol}",
-    }
+    def show(
+        self, rejections: Sequence[Rejection], titles: Mapping[str, str], *, loading: bool = False
+    ) -> None:
+        """Show these near misses; ``titles`` are those of the rules, by name."""
+        self._show(near_miss_wires(rejections, titles), loading=loading)

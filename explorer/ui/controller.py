@@ -1,0 +1,287 @@
+"""What the panels ask for, as calls of the session: short ones at once, long ones as jobs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from explorer.errors import ExplorerError
+from explorer.runtime import Protocol
+from explorer.search import Answer
+from explorer.session import Job, JobState, OptimiseEvent, Runner, Session, Stepper, keep
+from explorer.ui.pump import Pump
+from explorer.ui.strip import Strip
+
+Settings = Callable[[], dict[str, Any]]
+
+
+class Controller:
+    """One session at a time, and the jobs that run for it.
+
+    Args:
+        pump: brings results of jobs to the kernel's thread.
+        strip: shows errors and notices.
+        settings: target, protocol and opt_in for models that are opened here.
+
+    Attributes:
+        session: what is open, or None.
+        jobs: what runs or waits, in order.
+        events: what a search has said since they were taken from here.
+        on_search_over: called with its state when a search's job ends.
+        on_search_reset: called when what a search has said no longer matters.
+    """
+
+    def __init__(self, pump: Pump, strip: Strip, settings: Settings) -> None:
+        self.session: Session | None = None
+        self.jobs: list[Job[Any]] = []
+        self.events: deque[OptimiseEvent] = deque()
+        self.on_search_over: Callable[[JobState], None] = lambda _state: None
+        self.on_search_reset: Callable[[], None] = lambda: None
+        self._pump, self._strip, self._settings = pump, strip, settings
+        self._stepper: Stepper | None = None
+        self._searches: list[Job[Any]] = []
+        self._unsubscribe: Callable[[], None] = lambda: None
+        self._kept: tuple[object, ...] = ()
+        self._own_runner = Runner(pump.notify)  # for what does not need a session
+
+    # Models and settings
+
+    def open_model(self, model: str | bytes, name: str | None = None) -> None:
+        """Open a model or a saved session, in the background; what is open stays until that has worked."""
+        label = name or Path(str(model)).name
+        settings = self._settings()
+
+        def open_it(job: Job[None]) -> None:
+            session = _open(model, name, settings)
+            if job.token.is_set():
+                session.close()
+            job.raise_if_cancelled()
+            self._pump.post(partial(self._take_over, session))
+
+        self._start_on(self._own_runner, f"Opening {label}", open_it)
+
+    def show(self, session: Session) -> None:
+        """Make this session the current one."""
+        self._leave()
+        self.session = session
+        self._unsubscribe = session.subscribe(self._pump.notify)
+        self._kept = self._decisions()
+        self._pump.notify()
+
+    def _take_over(self, session: Session) -> None:
+        """Show a session that was opened in the background, and say what became of the last one."""
+        self.keep()
+        lost = self.session
+        self.show(session)
+        if lost is not None and (len(lost.history.entries) > 1 or lost.rejected):
+            self._strip.notice(f"The session with '{lost.original.name}' was kept; choose it under Model.")
+
+    def set_target(self, spec: str) -> None:
+        """Measure on another target from now on."""
+        if self.session is not None:
+            self._drop_search()
+            self.session.target = spec
+
+    def set_protocol(self, protocol: Protocol) -> None:
+        """Time in another way from now on."""
+        if self.session is not None:
+            self.session.protocol = protocol
+
+    def set_opt_in(self, is_on: bool) -> None:
+        """Offer rules of class D and A, or no longer."""
+        session = self.session
+        if session is not None:
+            self._drop_search()
+            self._start("Looking for rewrites", lambda _job: session.prepare(opt_in=is_on))
+
+    def prepare(self) -> None:
+        """Look for rewrites of the current graph, in the background, unless that is being done."""
+        session = self.need_session()
+        if not any(job.label.startswith("Looking") for job in self.jobs):
+            self._start("Looking for rewrites", lambda _job: session.prepare())
+
+    # Candidates
+
+    def measure(self, identifier: str) -> None:
+        """Time a candidate, in the background."""
+        session = self.need_session()
+        place = session.find(identifier).place
+        self._start(
+            f"Measuring {place}", lambda job: session.measure(identifier, None, job.report, job.token)
+        )
+
+    def measure_all(self) -> None:
+        """Screen all candidates that are not rejected, in the background."""
+        session = self.need_session()
+        self._start("Measuring all", lambda job: session.measure_all(job=job))
+
+    def accept(self, identifier: str) -> None:
+        """Check and accept a candidate, in the background."""
+        session = self.need_session()
+        place = session.find(identifier).place
+        self._start(f"Checking {place}", lambda job: session.accept(identifier, job.token))
+
+    def toggle_rejection(self, identifier: str) -> None:
+        """Leave a site alone, or take that back."""
+        session = self.need_session()
+        is_rejected = session.find(identifier).place in session.rejected
+        session.restore(identifier) if is_rejected else session.reject(identifier)
+
+    def preview(self, identifier: str, show: Callable[..., None]) -> None:
+        """Call ``show(graph, difference)`` with what a candidate would make, prepared in the background."""
+        session = self.need_session()
+
+        def prepare(_job: Job[None]) -> None:
+            after, difference = session.preview(identifier)
+            self._pump.post(partial(show, after, difference))
+
+        self._start("Preparing the comparison", prepare)
+
+    # History
+
+    def undo(self) -> None:
+        """Take back the last acceptance."""
+        self.need_session().undo()
+
+    def redo(self) -> None:
+        """Accept again what was undone."""
+        self.need_session().redo()
+
+    def measure_total(self) -> None:
+        """Time the current graph against the original, in the background."""
+        session = self.need_session()
+        self._start("Measuring the total", lambda job: session.measure_total(None, job.report, job.token))
+
+    def export(self, path: str) -> None:
+        """Write the current graph as ONNX, in the background."""
+        session, place = self.need_session(), _need_path(path)
+
+        def export(job: Job[None]) -> None:
+            result = session.export(place, job.token)
+            text = f"Wrote {result.path.resolve()}: {result.report.sentence()}."
+            self._pump.post(partial(self._strip.notice, text))
+
+        self._start(f"Exporting to {place}", export)
+
+    def save(self, path: str) -> None:
+        """Write the session as JSON."""
+        written = self.need_session().save(_need_path(path)).resolve()
+        self._strip.notice(f"Wrote {written}; open it again with Reopen, or explorer.open(session=…).")
+
+    def reopen(self, path: str) -> None:
+        """Go on with a saved session, in the background."""
+        self.open_model(_need_path(path))
+
+    # Searching
+
+    def step(self, budget: int) -> None:
+        """Take the proposal on screen, if any, and find the next, in the background."""
+        self._search(budget, "Searching for the next choice", lambda stepper, job: stepper.step(job))
+
+    def skip(self, budget: int) -> None:
+        """Refuse the proposal on screen and find the next, in the background."""
+        self._search(
+            budget, "Searching for another choice", lambda stepper, job: stepper.step(job, Answer.SKIP)
+        )
+
+    def run(self, budget: int) -> None:
+        """Search to the end, in the background."""
+        self._search(budget, "Optimising", lambda stepper, job: stepper.run(job))
+
+    def _search(self, budget: int, label: str, function: Callable[[Stepper, Job[None]], None]) -> None:
+        session = self.need_session()
+        if self._stepper is None or not self._stepper.is_usable:
+            self._drop_search()
+            self._stepper = Stepper(session, budget, self._note)
+        stepper = self._stepper
+        self._searches.append(self._start(label, lambda job: function(stepper, job)))
+
+    def _drop_search(self) -> None:
+        self._stepper = None
+        self.events.clear()
+        self.on_search_reset()
+
+    def _note(self, event: OptimiseEvent) -> None:
+        self.events.append(event)
+        self._pump.notify()
+
+    # Jobs
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs or waits."""
+        return bool(self.jobs)
+
+    def cancel(self) -> None:
+        """Stop everything that runs or waits."""
+        for job in self.jobs:
+            job.cancel()
+        self._pump.notify()
+
+    def collect(self) -> bool:
+        """Forget jobs that are over and show why they failed; says whether there were any."""
+        over = [job for job in self.jobs if job.is_over]
+        for job in over:
+            self.jobs.remove(job)
+            if job.state is not JobState.DONE and job.error is not None:
+                self._strip.error(job.error)
+            if job in self._searches:
+                self._searches.remove(job)
+                self.on_search_over(job.state)
+        return bool(over)
+
+    def keep(self) -> None:
+        """Write the session to the folder of kept ones if something was decided since the last time."""
+        if self.session is None or self._decisions() == self._kept:
+            return
+        self._kept = self._decisions()
+        keep(self.session)
+
+    def close(self) -> None:
+        """Stop what runs, keep what was decided, and end the session's worker."""
+        self._leave()
+        self._own_runner.close()
+
+    def need_session(self) -> Session:
+        """The session; raises ExplorerError if no model is open."""
+        if self.session is None:
+            raise ExplorerError("Open a model first: choose a sample, give a path, or upload a file.")
+        return self.session
+
+    def _decisions(self) -> tuple[object, ...]:
+        session = self.session
+        return () if session is None else (session.history, session.rejected)
+
+    def _leave(self) -> None:
+        self._drop_search()
+        self._unsubscribe()
+        for job in self.jobs:
+            job.cancel()
+        if self.session is not None:
+            self.session.close()
+            self.session = None
+
+    def _start(self, label: str, function: Callable[[Job[Any]], Any]) -> Job[Any]:
+        return self._start_on(self.need_session().runner, label, function)
+
+    def _start_on(self, runner: Runner, label: str, function: Callable[[Job[Any]], Any]) -> Job[Any]:
+        self._strip.clear()
+        job = runner.start(label, function)
+        self.jobs.append(job)
+        self._pump.notify()
+        return job
+
+
+def _open(model: str | bytes, name: str | None, settings: dict[str, Any]) -> Session:
+    if isinstance(model, str) and model.lower().endswith(".json"):
+        return Session.reopen(model)
+    return Session(model, name=name, **settings)
+
+
+def _need_path(path: str) -> str:
+    if not path.strip():
+        raise ExplorerError("Give the name of the file to write.")
+    return path.strip()
