@@ -24,7 +24,10 @@ function merged(base, over) {
 }
 
 function pageLayout(names) {
-  const axis = { gridcolor: "var(--ec-grid)", linecolor: "var(--ec-grid)", zeroline: false, fixedrange: true };
+  const axis = {
+    gridcolor: "var(--ec-grid)", linecolor: "var(--ec-grid)", zeroline: false, fixedrange: true,
+    title: { font: { size: 12 }, standoff: 8 },
+  };
   return {
     margin: { l: 60, r: 12, t: 10, b: 42 },
     paper_bgcolor: "rgba(0,0,0,0)",

@@ -8,6 +8,7 @@ from typing import Any
 from explorer.session import CurvePoint
 
 _LEAST_MOVES = 4
+_MOST_TICKS = 8
 _LEAST_RANGE = (95.0, 101.0)  # per cent: so that little noise looks little
 
 
@@ -41,8 +42,11 @@ def curve_figure(points: Sequence[CurvePoint]) -> tuple[list[dict[str, Any]], di
     moves = max([_LEAST_MOVES, *(point.step for point in points)])
     room = 0.06 * (high - low)
     layout = {
-        "xaxis": {"title": {"text": "accepted moves"}, "range": [-0.02 * moves, 1.03 * moves],
-                  "tickformat": "d", "nticks": 9},
-        "yaxis": {"title": {"text": "time, % of original"}, "range": [low - room, high + room]},
-    }  # fmt: skip
+        "xaxis": _axis("accepted moves", -0.02 * moves, 1.03 * moves) | {"dtick": -(-moves // _MOST_TICKS)},
+        "yaxis": _axis("time, % of original", low - room, high + room),
+    }
     return [trace], layout
+
+
+def _axis(title: str, low: float, high: float) -> dict[str, Any]:
+    return {"title": {"text": title}, "range": [low, high]}
