@@ -33,6 +33,10 @@ class Record:
         found = self._data.get(key, "nothing")
         return InputError(f"The {self._what} needs {expected} as '{key}', not {found!r:.60}.")
 
+    def __contains__(self, key: object) -> bool:
+        """Whether there is a value under this key."""
+        return key in self._data
+
     def number(self, key: str) -> float:
         """A number; booleans are refused."""
         value = self._data.get(key)

@@ -40,7 +40,8 @@ def graph_digest(model: ir.Model, *, weights_by_content: bool = True) -> str:
     Args:
         model: the model.
         weights_by_content: if False, float tensors and large tensors count by type and shape only,
-            so that two folds that differ in the last bits give the same hash.
+            so that two folds that differ in the last bits give the same hash; single floats count to
+            four digits, because they choose a kernel's way.
     """
     if weights_by_content:
         _digest_in_parallel(model)
@@ -74,6 +75,13 @@ def _plain_shape(shape: ir.ShapeProtocol | None) -> tuple[object, ...] | None:
     if shape is None:
         return None
     return tuple(d if isinstance(d, int) else getattr(d, "value", None) for d in shape)
+
+
+def _rounded_scalar(tensor: ir.TensorProtocol) -> str | None:
+    """A single float to four digits: kernels choose their way by it, as Pow does by its exponent."""
+    if tensor.size != 1 or not tensor.dtype.is_floating_point():
+        return None
+    return f"{float(np.asarray(tensor.numpy()).reshape(())):.4g}"
 
 
 class _Hasher:
@@ -167,7 +175,7 @@ class _Hasher:
         )
         if by_content:
             return tensor_digest(tensor)
-        return _hash(tensor.dtype, _plain_shape(tensor.shape))
+        return _hash(tensor.dtype, _plain_shape(tensor.shape), _rounded_scalar(tensor))
 
     def _downward(self, nodes: list[ir.Node], outputs: Iterable[ir.Value]) -> list[str]:
         """Hash each node together with everything that (transitively) reads it."""

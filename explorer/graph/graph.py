@@ -173,7 +173,7 @@ class Graph:
         return self._fingerprint
 
     def structure_fingerprint(self) -> str:
-        """As ``fingerprint`` but float weights count by type and shape only. Cached."""
+        """As ``fingerprint`` but float weights count by type and shape, single floats to four digits. Cached."""
         return self._structure_fingerprint
 
     @cached_property

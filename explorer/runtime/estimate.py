@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import exp, log, log1p
+from math import exp, expm1, log, log1p
 from statistics import median
 
 from explorer.runtime.delta import Delta, Source, Verdict
@@ -48,6 +48,16 @@ def spread(values: Sequence[float], trim: int) -> LogInterval:
     return LogInterval(median(ordered), ordered[trim], ordered[-1 - trim])
 
 
+def half_width(rounds: Sequence[Round], protocol: Protocol) -> float:
+    """Half the relative width of the interval that these rounds give: of the ratio, or of one model's time."""
+    trim = protocol.trim_of(len(rounds))
+    if OTHER in rounds[0]:
+        found = spread([round_log_ratio(r, OTHER, BASE) for r in rounds], trim)
+    else:
+        found = spread([log(r[BASE].median_ns) for r in rounds], trim)
+    return expm1((found.high - found.low) / 2)
+
+
 def judge(interval: LogInterval, floor: float) -> Verdict:
     """A difference is claimed only if the interval excludes 0 and the estimate exceeds the floor."""
     if not interval.excludes_zero() or abs(interval.estimate) <= floor:
@@ -62,9 +72,9 @@ def compare(rounds: Sequence[Round], protocol: Protocol, target: str) -> tuple[D
     difference must exceed what the same model shows against itself in the same rounds.
     """
     smallest = log1p(protocol.floor_ratio)
-    text = protocol.describe(sample_counts(rounds))
-    pair = spread([round_log_ratio(r, OTHER, BASE) for r in rounds], protocol.trim)
-    control = spread([round_log_ratio(r, CONTROL, BASE) for r in rounds], protocol.trim)
+    text, trim = protocol.describe(sample_counts(rounds), len(rounds)), protocol.trim_of(len(rounds))
+    pair = spread([round_log_ratio(r, OTHER, BASE) for r in rounds], trim)
+    control = spread([round_log_ratio(r, CONTROL, BASE) for r in rounds], trim)
     verdict = judge(pair, max(smallest, control.reach))
     return (
         _delta(pair, verdict, target, text),
@@ -130,13 +140,13 @@ def latency_from(
     elapsed_ns: int,
 ) -> Latency:
     """The latency that raw samples of one model amount to, made now."""
-    values = sorted(r[BASE].median_ns for r in rounds)
+    values, trim = sorted(r[BASE].median_ns for r in rounds), protocol.trim_of(len(rounds))
     return Latency(
         model=name,
         target=str(target),
         ns=median(values),
-        low_ns=values[protocol.trim],
-        high_ns=values[-1 - protocol.trim],
+        low_ns=values[trim],
+        high_ns=values[-1 - trim],
         rounds=rounds,
         protocol=protocol,
         environment=environment,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +26,6 @@ from explorer.runtime.protocol import Protocol
 from explorer.runtime.samples import BASE, CONTROL, OTHER, Round
 from explorer.runtime.sampling import Clocks, sample_rounds
 from explorer.runtime.target import Target
-
-if TYPE_CHECKING:
-    import onnx_ir as ir
-
 
 _FEWEST_RUNS, _MOST_RUNS = 5, 50
 
@@ -160,8 +156,7 @@ def optimized_fingerprint(path: Path, target: Target) -> str:
     """Canonical hash of the graph that the runtime executes; float weights by type and shape only.
 
     Two models with the same hash take the same time. Folding computes weights in another order and
-    so changes their last bits, which is why the content of float weights does not count. Single
-    floats do, to four digits: kernels choose their way by them (Pow by its exponent).
+    so changes their last bits, which is why the content of float weights does not count; single floats do.
     """
     import onnx_ir as ir
 
@@ -170,18 +165,7 @@ def optimized_fingerprint(path: Path, target: Target) -> str:
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="optimized-") as folder:
         model = ir.load(optimized_model(path, target, Path(folder) / "optimized.onnx"))
         model.graph.sort()
-        scalars = "+".join(sorted(_float_scalars(model)))
-        return f"{graph_digest(model, weights_by_content=False)}:{scalars}"
-
-
-def _float_scalars(model: ir.Model) -> set[str]:
-    """Values of the float initializers that have one element."""
-    tensors = [v.const_value for g in model.graphs() for v in g.initializers.values()]
-    return {
-        f"{float(tensor.numpy().reshape(())):.4g}"
-        for tensor in tensors
-        if tensor is not None and tensor.size == 1 and tensor.dtype.is_floating_point()
-    }
+        return graph_digest(model, weights_by_content=False)
 
 
 def _rounds(

@@ -125,7 +125,8 @@ class Measurer:
             b: the other graph.
             feeds: inputs for both.
             target: where.
-            mode: ``"validated"``, ``"screening"`` or a protocol of one's own.
+            mode: ``"validated"``, ``"screening"``, ``"adaptive"`` or a protocol of one's own; with several
+                threads it gets a wider floor.
             progress: called from another thread while it runs.
             cancel: stops the measurement when set.
             fresh: measure even if a result is in the cache.
@@ -362,7 +363,9 @@ def _request(
     progress: OnProgress,
     cancel: CancelToken | None,
 ) -> Request:
-    return Request(as_feeds(feeds), Target.parse(target), Protocol.of(mode), progress, cancel)
+    target = Target.parse(target)
+    protocol = Protocol.of(mode).for_threads(target.threads)
+    return Request(as_feeds(feeds), target, protocol, progress, cancel)
 
 
 def feeds_digest(feeds: Feeds) -> str:

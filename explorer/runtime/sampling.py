@@ -16,6 +16,7 @@ from statistics import median
 from typing import Protocol as Interface
 
 from explorer.runtime.backend import Timer
+from explorer.runtime.estimate import half_width
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress
 from explorer.runtime.protocol import Protocol
 from explorer.runtime.samples import Round, Series
@@ -66,13 +67,29 @@ def sample_rounds(
         One mapping per round from session name to its samples. Every opened session has been closed.
     """
     gc.collect()
-    start, rounds = clocks.wall(), []
-    for index in range(protocol.rounds):
-        progress(Progress(index, protocol.rounds, f"round {index + 1} of {protocol.rounds}"))
+    start: int = clocks.wall()
+    rounds: list[Round] = []
+    while _wants_more(rounds, protocol, clocks.wall() - start):
+        index = len(rounds)
+        planned = max(protocol.rounds, index + 1)
+        progress(Progress(index, planned, f"round {index + 1} of {planned}"))
         budget = _Budget(protocol, clocks.wall, start, index)
         rounds.append(_one_round(openers, index, protocol, clocks, budget))
-    progress(Progress(protocol.rounds, protocol.rounds, "measured"))
+    progress(Progress(len(rounds), len(rounds), "measured"))
     return tuple(rounds)
+
+
+def _wants_more(rounds: list[Round], protocol: Protocol, spent_ns: int) -> bool:
+    """Whether another round is due; only the budget and the interval's width decide, never its place."""
+    made = len(rounds)
+    if made < protocol.fewest_rounds:
+        return True
+    if made >= protocol.most_rounds:
+        return False
+    affordable = spent_ns + spent_ns / made <= protocol.budget_ns
+    if made < protocol.rounds:
+        return affordable
+    return affordable and half_width(rounds, protocol) > protocol.enough_ratio
 
 
 class _Budget:
@@ -82,7 +99,7 @@ class _Budget:
         self._protocol, self._wall = protocol, wall
         self._round_start_ns = wall()
         self._spent_ns = self._round_start_ns - start_ns
-        self._rounds_left = protocol.rounds - index
+        self._rounds_left = max(1, protocol.rounds - index)
 
     def samples(self, cost_ns: float) -> int:
         """Samples of each session, given the time one sample of all sessions takes together."""

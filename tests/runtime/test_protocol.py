@@ -62,9 +62,42 @@ def test_modes_by_name():
     assert Protocol.of(Mode.SCREENING) == Protocol.screening()
     own = Protocol.screening(budget_s=1)
     assert Protocol.of(own) is own
-    with pytest.raises(InputError, match="validated, screening"):
+    with pytest.raises(InputError, match="validated, screening, adaptive"):
         Protocol.of("quick")
 
 
 def test_another_budget():
     assert Protocol.validated().with_budget(2.5).budget_ns == 2_500_000_000
+
+
+class TestRounds:
+    def test_screening_may_end_after_two(self):
+        protocol = Protocol.screening()
+        assert (protocol.fewest_rounds, protocol.rounds, protocol.most_rounds) == (2, 3, 3)
+
+    def test_validated_ones_never_end_before_ten(self):
+        assert Protocol.validated().fewest_rounds == Protocol.adaptive().fewest_rounds == 10
+        with pytest.raises(InputError, match="screening"):
+            replace(Protocol.validated(), min_rounds=9)
+
+    def test_more_rounds_allow_more_trim_at_the_same_confidence(self):
+        protocol = Protocol.adaptive()
+        trims = {rounds: protocol.trim_of(rounds) for rounds in (10, 11, 14, 20, 40)}
+        assert trims == {10: 1, 11: 1, 14: 2, 20: 4, 40: 12}
+
+    def test_fewer_rounds_than_planned_keep_an_interval(self):
+        assert Protocol.screening().trim_of(2) == 0
+        assert replace(Protocol.validated(), mode=Mode.SCREENING, min_rounds=3).trim_of(3) == 1
+
+    def test_several_threads_get_a_wider_floor_that_is_said(self):
+        wide = Protocol.validated().for_threads(2)
+        assert wide.floor_ratio == 0.05
+        assert wide.describe() == "validated: 10 rounds of 18 samples, nothing up to 5 % claimed"
+        assert Protocol.validated().for_threads(1) == Protocol.validated()
+        assert wide.for_threads(4) is wide
+
+    def test_protocols_written_by_earlier_versions_are_read(self):
+        data = Protocol.validated().to_json()
+        for name in ("min_rounds", "max_rounds", "enough_ratio"):
+            del data[name]
+        assert Protocol.from_json(data) == Protocol.validated()

@@ -218,3 +218,43 @@ def test_garbage_collection_is_off_while_sampling_only():
     sample_rounds({"a": lambda: Watching(book, "a")}, protocol, book.machine.clocks)
     assert states == [True, True, False, False, False, False]
     assert gc.isenabled()
+
+
+class TestAdaptiveRounds:
+    ADAPTIVE = Protocol.adaptive(budget_s=600)
+
+    def rounds(self, protocol, **machine):
+        planted = FakeMachine(**machine)
+        found = sample_rounds(openers(planted, 5 * MS, 5 * MS), protocol, planted.clocks)
+        assert planted.opened == planted.closed == 3 * len(found)
+        return len(found)
+
+    def test_a_quiet_machine_needs_no_more_than_ten(self):
+        assert self.rounds(self.ADAPTIVE, noise=0.01, session_noise=0.002) == 10
+
+    def test_a_noisy_one_gets_more_until_the_interval_is_narrow(self):
+        assert 10 < self.rounds(self.ADAPTIVE, session_noise=0.012, seed=3) < 40
+
+    def test_hopeless_noise_ends_at_the_most_rounds_or_with_the_budget(self):
+        assert self.rounds(self.ADAPTIVE, session_noise=0.3, seed=3) == 40
+        assert self.rounds(self.ADAPTIVE.with_budget(20), session_noise=0.3, seed=3) < 40
+
+    def test_screening_leaves_the_third_round_out_if_opening_eats_the_budget(self):
+        assert self.rounds(SCREENING, opening_ns=2_500 * MS) == 2
+        assert self.rounds(SCREENING, opening_ns=100 * MS) == 3
+
+    def test_the_words_name_the_rounds_that_were_made(self):
+        machine = FakeMachine(opening_ns=2_500 * MS)
+        delta, _ = measure(machine, 5 * MS, 5 * MS, SCREENING)
+        assert delta.protocol.startswith("screening: 2 rounds")
+        machine = FakeMachine(session_noise=0.3, seed=3)
+        delta, _ = measure(machine, 5 * MS, 5 * MS, self.ADAPTIVE)
+        assert delta.protocol.startswith("validated: 40 rounds")
+
+    def test_stopping_by_width_does_not_favour_claims(self):
+        claims = 0
+        for seed in range(60):
+            machine = FakeMachine(noise=0.02, session_noise=0.02, seed=seed)
+            delta, _ = measure(machine, 5 * MS, 5 * MS, self.ADAPTIVE)
+            claims += delta.verdict is not Verdict.WITHIN_NOISE
+        assert claims <= 3
