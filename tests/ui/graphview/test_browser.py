@@ -285,6 +285,16 @@ def test_the_theme_is_followed(open_page: Open) -> None:
     assert pixels(page) not in {light, dark}
 
 
+def test_a_style_sheet_that_arrives_late_is_noticed(open_page: Open) -> None:
+    page = open_page(GraphView(chain(3)), color_scheme="light")
+    page.evaluate(
+        "const style = document.createElement('style');"
+        "style.textContent = ':root { --jp-layout-color0: #111111; --jp-ui-font-color0: #eeeeee; }';"
+        "document.head.appendChild(style)"
+    )
+    page.wait_for_function(f"() => {GRAPH}.theme().dark")
+
+
 def test_a_hidden_view_draws_when_it_is_shown(open_page: Open) -> None:
     page = open_page(GraphView(chain(3)))
     page.evaluate("document.getElementById('graph').style.display = 'none'")

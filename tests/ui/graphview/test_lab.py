@@ -72,6 +72,9 @@ def test_the_theme_of_jupyterlab_is_followed(lab: Lab) -> None:
         "() => { window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' }); }"
     )
     page.wait_for_function(f"() => {HOOK}.theme().dark", timeout=30_000)
+    page.wait_for_function(f"() => {HOOK}.camera().still")
+    corner = "document.querySelector('.eg-canvas').getContext('2d').getImageData(3, 3, 1, 1).data[0]"
+    assert page.evaluate(f"() => {corner}") < 60
 
 
 def test_a_saved_notebook_draws_the_graph_without_running(lab: Lab) -> None:

@@ -96,7 +96,10 @@ class GraphCanvas {
     this._watch("msg:custom", (message) => {
       if (message?.command === "show") this.reveal(message.nodes);
     });
-    const resize = new ResizeObserver(() => this.touch("paint"));
+    const resize = new ResizeObserver(() => {
+      this._retheme(); // it may have changed while we were hidden
+      this.touch("paint");
+    });
     resize.observe(this.stage);
     this.stops.push(() => resize.disconnect());
     this._listenToTheme();
@@ -113,16 +116,21 @@ class GraphCanvas {
     this.stops.push(() => this.model.off(event, handler));
   }
 
+  /** Themes arrive late, after the attribute that announces them; a transition tells when. */
   _listenToTheme() {
-    const retheme = () => this.state.refreshTheme() && this.touch("looks");
+    const retheme = () => this._retheme();
+    const sensor = element("div", "eg-sensor", this.root);
+    sensor.setAttribute("aria-hidden", "true");
+    sensor.addEventListener("transitionend", retheme);
     const observer = new MutationObserver(retheme);
     for (const node of [document.body, document.documentElement]) {
       observer.observe(node, { attributes: true, attributeFilter: THEME_ATTRIBUTES });
     }
     this.stops.push(() => observer.disconnect());
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", retheme);
-    this.stops.push(() => dark.removeEventListener("change", retheme));
+  }
+
+  _retheme() {
+    if (this.state.refreshTheme()) this.touch("looks");
   }
 
   _onTrait(name, level) {
