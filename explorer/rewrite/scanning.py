@@ -21,6 +21,7 @@ from explorer.rewrite.rule import WHOLE_GRAPH, Rule
 from explorer.rewrite.ruleset import RuleSet
 
 Answers = tuple[Candidate | Rejection, ...]
+_FREED_AT_ONCE = 32  # no match removes more readers of one constant than this
 _MARGIN = 1  # the engine itself looks one hop further: who else reads a value
 
 
@@ -152,7 +153,8 @@ def _distances(seeds: Iterable[ir.Node], limit: int) -> dict[ir.Node, int]:
 def _beside(node: ir.Node, *, also_by_constants: bool = False) -> Iterator[ir.Node]:
     """Nodes that touch one of its values, the node that holds it, and the nodes it holds.
 
-    A shared constant connects nodes only where its readers change: it decides how many bytes are freed.
+    A shared constant connects nodes only where its readers change and are few: it decides how many bytes a
+    match frees that removes all of them.
     """
     for value in (*node.inputs, *node.outputs):
         if value is None:
@@ -160,8 +162,10 @@ def _beside(node: ir.Node, *, also_by_constants: bool = False) -> Iterator[ir.No
         producer = value.producer()
         if producer is not None:
             yield producer
-        if also_by_constants or not (value.is_initializer() or is_constant_node(producer)):
-            yield from (reader for reader, _ in value.uses())
+        uses = value.uses()
+        is_constant = value.is_initializer() or is_constant_node(producer)
+        if not is_constant or (also_by_constants and len(uses) <= _FREED_AT_ONCE):
+            yield from (reader for reader, _ in uses)
     holder = holder_of(node)
     if holder is not None:
         yield holder
