@@ -5,9 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from explorer.commands import open_session, print_result, show_progress
+from explorer.commands import delta_text, open_session, print_result, say, show_progress
 
 if TYPE_CHECKING:
+    from explorer.runtime import Progress
     from explorer.runtime.profile import Kernel
 
 
@@ -40,6 +41,39 @@ def runtime_view(arguments: Namespace) -> int:
     for place, found in (absorbed or {}).items():
         lines.append(f"{place}: {'the runtime does this already' if found else 'changes what it executes'}")
     return print_result(arguments, data, lines)
+
+
+def portability(arguments: Namespace) -> int:
+    """``explorer portability``; an interrupted run goes on where it was, because results are cached."""
+    from explorer.runtime import Measurer, Mode, Target
+    from explorer.session.portability import Plan
+    from explorer.session.portability import portability as matrix_of
+
+    targets = tuple(Target.parse(spec) for spec in arguments.targets)
+    sums = targets[:1] if arguments.sums is None else tuple(Target.parse(spec) for spec in arguments.sums)
+    plan = Plan(
+        models=tuple(arguments.models),
+        targets=targets,
+        budget=arguments.budget,
+        sums=sums,
+        protocol=Mode.SCREENING if arguments.screening else Mode.VALIDATED,
+        fill_weights=arguments.fill_weights,
+        opt_in=arguments.opt_in,
+    )
+    with Measurer() as measurer:
+        matrix = matrix_of(plan, measurer, _say_progress)
+    lines = [f"{c.model}: {c.row} -> {c.column}: {delta_text(c.delta) or c.failure}" for c in matrix.cells]
+    lines.append(matrix.sentence())
+    lines += [f"slower than unoptimised: {c.model}, {c.row} -> {c.column}" for c in matrix.slower()]
+    return print_result(arguments, matrix.to_json(), lines)
+
+
+def _say_progress(progress: Progress) -> None:
+    """Events go to stderr as lines, progress of a single measurement only to a terminal."""
+    if ": " in progress.text:
+        say(f"[{progress.done}/{progress.total}] {progress.text}")
+    else:
+        show_progress(progress)
 
 
 def _kernel_line(kernel: Kernel) -> str:

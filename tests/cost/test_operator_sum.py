@@ -59,10 +59,17 @@ def test_the_ratio_is_that_of_the_sums_and_says_what_it_is(measurer):
 def test_the_interval_grows_with_what_changes_and_covers_what_the_whole_may_do(measurer):
     cost = OperatorSum(measurer, TARGET, X)
     delta = cost.compare(net("Exp", "Abs"), net("Exp", "Neg"))
-    assert delta.low == pytest.approx((100 + 10 * 0.76) / (100 + 50 * 1.24), rel=0.01)
-    assert delta.high == pytest.approx((100 + 10 * 1.24) / (100 + 50 * 0.76), rel=0.01)
+    assert delta.low == pytest.approx((110 - 0.24 * 60) / 150, rel=0.01)
+    assert delta.high == pytest.approx((110 + 0.24 * 60) / 150, rel=0.01)
     same = cost.compare(net("Exp", "Abs"), net("Abs", "Exp"))
     assert (same.low, same.ratio, same.high, same.verdict) == (1, 1, 1, Verdict.WITHIN_NOISE)
+
+
+def test_operators_of_one_type_err_alike(measurer):
+    pair = net("Exp", "Abs"), net("Exp", "Exp", "Neg")
+    delta = OperatorSum(measurer, TARGET, X).compare(*pair)
+    error = 0.24 * (100 + 50 + 10)
+    assert delta.high - delta.ratio == pytest.approx(error / 150, rel=0.02)
 
 
 def test_a_small_change_is_not_claimed(measurer):

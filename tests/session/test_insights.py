@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from explorer.cost import Source
+from explorer.errors import Cancelled
+from explorer.graph import load
+from explorer.runtime import InlineExecutor, Measurer, Verdict
+from explorer.runtime.cache import NoCache
+from explorer.runtime.dummy import PlantedMeasurer
+from explorer.session import Session
+from tests.models import model
+
+W = np.random.default_rng(3).standard_normal((4, 3, 3, 3)).astype("f4")
+V = np.linspace(0.5, 2, 4, dtype="f4")
+NET = """(float[1,3,8,8] x) => (float[1,4,8,8] y) {
+    i = Identity(x)
+    c = Conv<pads=[1,1,1,1]>(i, w)
+    b = BatchNormalization(c, v, v, v, v)
+    y = Relu(b)
+}"""
+
+
+@pytest.fixture
+def net():
+    return load(model(NET, w=W, v=V))
+
+
+@pytest.fixture
+def session(net):
+    with (
+        Measurer(executor=InlineExecutor(), cache=NoCache()) as measurer,
+        Session(net, measurer=measurer) as one,
+    ):
+        yield one
+
+
+def test_profiles_and_views_belong_to_graph_and_target(session):
+    profile = session.profile()
+    assert session.known.profiles[session.graph.fingerprint(), str(session.target)] is profile
+    view = session.runtime_view()
+    assert view.target == profile.target == str(session.target)
+    assert [node.nodes for node in view.fused] == [("n0", "n1", "n2", "n3")]
+
+
+def test_absorbed_candidates_are_named(session):
+    number = session.number
+    answers = session.absorb()
+    fold = next(place for place in answers if place.endswith("n1+n2"))
+    assert answers[fold] is True
+    assert session.absorbed(fold) is True
+    session.target = "ort:level=disable"
+    assert session.absorbed(fold) is None
+    assert session.absorb()[fold] is False
+    assert session.number > number
+
+
+def test_predictions_fill_the_column_of_the_snapshot(net):
+    def cost(graph, _target):
+        return 1e6 * sum({"Conv": 10, "BatchNormalization": 5}.get(n.op_type, 1) for n in graph.nodes)
+
+    with PlantedMeasurer(cost) as measurer, Session(net, measurer=measurer) as session:
+        session.enumeration()
+        assert all(row.predicted is None for row in session.snapshot().rows)
+        found = session.predict()
+        rows = {row.candidate.place: row.predicted for row in session.snapshot().rows}
+        assert found
+        assert {place: delta for place, delta in rows.items() if delta is not None} == found
+        fold = next(delta for place, delta in found.items() if place.endswith("n1+n2"))
+        assert (fold.source, fold.verdict) == (Source.PREDICTED, Verdict.FASTER)
+        assert session.predict() == found
+        session.target = "ort:level=basic"
+        assert all(row.predicted is None for row in session.snapshot().rows)
+
+
+def test_predicting_can_be_stopped(net):
+    def stop(progress):
+        raise Cancelled("stopped")
+
+    with PlantedMeasurer(lambda *_: 1e6) as measurer, Session(net, measurer=measurer) as session:
+        with pytest.raises(Cancelled):
+            session.predict(stop)
+        assert session.known.predicted == {}
