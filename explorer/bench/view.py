@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 SYNTHETIC_NODES = 5000
 #: What the interface promises.
-TARGETS = {"drawn_ms": 1000, "frames_per_s": 30, "click_ms": 150}
+TARGETS = {"first_ms": 1000, "drawn_ms": 1000, "frames_per_s": 30, "click_ms": 150}
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
 
 _READY = "() => Number(document.getElementById('graph').dataset.drawn) >= 1"
+_FIRST = "() => document.getElementById('graph').explorerGraph.view.firstPaint - graphStart"
 _REDRAW = """async () => {
     const graph = document.getElementById('graph');
     const before = Number(graph.dataset.drawn);
@@ -97,7 +98,8 @@ def run(repeats: int = 5) -> dict[str, Any]:
         repeats: How often each drawing and click is timed; the median is reported.
 
     Returns:
-        ``rows`` with, per graph: ``drawn_ms`` from the arrival of new data to the finished picture,
+        ``rows`` with, per graph: ``first_ms`` from the arrival of the data in a fresh page to the
+        first picture (once), ``drawn_ms`` the same for new data in a page that has drawn before,
         ``frames_per_s`` panning at 1:1 and ``frames_per_s_whole`` with everything in view,
         ``click_ms`` from the click to the picture that shows the selection, ``sent_bytes``;
         and ``targets``.
@@ -117,11 +119,13 @@ def run(repeats: int = 5) -> dict[str, Any]:
 def _measure(page: Page, path: Path, repeats: int) -> dict[str, float]:
     page.goto(path.as_uri())
     page.wait_for_function(_READY, timeout=60_000)
+    first = float(page.evaluate(_FIRST))
     median = sorted(float(page.evaluate(_REDRAW)) for _ in range(repeats))[repeats // 2]
     clicks = sorted(float(page.evaluate(_CLICK)) for _ in range(repeats))[repeats // 2]
     near = page.evaluate(_PAN, {"scale": 1, "seconds": 2})
     whole = page.evaluate(_PAN, {"scale": None, "seconds": 2})
     return {
+        "first_ms": round(first, 1),
         "drawn_ms": round(median, 1),
         "frames_per_s": round(float(near), 1),
         "frames_per_s_whole": round(float(whole), 1),

@@ -65,6 +65,7 @@ const model = {
   send: (message) => { for (const call of listeners.get("sent") ?? []) call(message); },
 };
 window.graphModel = model;
+window.graphStart = performance.now();
 makeWidget().render({ model, el: document.getElementById("graph") });
 """
 
