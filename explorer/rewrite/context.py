@@ -82,9 +82,9 @@ def tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
 
 
 def nbytes(value: ir.Value | None) -> int:
-    """Bytes of a constant; 0 for anything else."""
+    """Bytes of a constant (of strings: their characters); 0 for anything else."""
     found = constant_tensor(value)
-    return 0 if found is None or found.dtype == ir.DataType.STRING else found.nbytes
+    return 0 if found is None else found.nbytes
 
 
 def freed_bytes(drops: Iterable[ir.Value | None], removed: Iterable[ir.Node]) -> int:

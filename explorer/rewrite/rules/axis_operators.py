@@ -74,7 +74,16 @@ def renumbered(node: ir.Node, axis_map: Sequence[int], context: Context) -> Para
         reason = "flattens its input before opset 13" if flattens else "has an axis that is not known"
         raise Refusal(f"{node.op_type} {reason}", (node,))
     kept = () if node.op_type == "Concat" else tuple(node.inputs[1:])
-    return Parameters(attributes_of(node, axis=axis_map[axis]), kept)
+    return Parameters({**attributes_of(node), **_written(node, axis_map[axis], default, len(axis_map))}, kept)
+
+
+def _written(node: ir.Node, axis: int, default: int, size: int) -> dict[str, object]:
+    """The axis as the original writes its own: left out, from the end, or from the front."""
+    given = node.attributes.get_int("axis", None)
+    if given is None and axis == (default + size if default < 0 else default):
+        return {}
+    from_the_end = (default if given is None else given) < 0
+    return {"axis": axis - size if from_the_end else axis}
 
 
 def axes_of(node: ir.Node) -> tuple[int, ...]:

@@ -88,7 +88,7 @@ class RemoveUnusedOutputs(PatternRule):
     evidence = "Free; lets patterns with one output match."
     anchors = tuple(_OPTIONAL_OUTPUTS)
     dtypes = None
-    reach = 0
+    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A node with unused trailing outputs."""

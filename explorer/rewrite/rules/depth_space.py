@@ -54,7 +54,7 @@ class FuseDepthSpace(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Reshape",)
     dtypes = None
-    reach = 2
+    reach = 3
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """The last Reshape of the three."""
@@ -96,7 +96,7 @@ class SplitDepthSpace(PatternRule):
     anchors = ("DepthToSpace", "SpaceToDepth")
     min_opset = 5
     dtypes = None
-    reach = 0
+    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A DepthToSpace or SpaceToDepth of known size."""

@@ -46,7 +46,7 @@ class EliminateInvolution(PatternRule):
     evidence = _EVIDENCE
     anchors = _INVOLUTIONS
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A negation of a negation."""
@@ -82,7 +82,7 @@ class MergeClips(PatternRule):
     anchors = ("Clip",)
     min_opset = 6
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Clip whose input is a Clip."""

@@ -58,7 +58,7 @@ class MergeReshapes(PatternRule):
     anchors = ("Reshape",)
     min_opset = 5
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Reshape whose input comes from another one."""
@@ -99,7 +99,7 @@ class FlattenToReshape(PatternRule):
     anchors = ("Flatten",)
     min_opset = 5
     dtypes = None
-    reach = 0
+    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Flatten whose target can be written as a constant."""
@@ -134,7 +134,7 @@ class ReshapeToFlatten(PatternRule):
     evidence = "The reverse of G9."
     anchors = ("Reshape",)
     dtypes = None
-    reach = 0
+    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Reshape that joins leading and trailing dims."""

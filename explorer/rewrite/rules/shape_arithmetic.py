@@ -26,6 +26,7 @@ from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal
 from explorer.rewrite.rules.axes import reshape_target
 
 _INTEGERS = frozenset({ir.DataType.INT64, ir.DataType.INT32})
+_WITH_OPERANDS = {"Gather", "Reshape", "Slice", "Squeeze", "Unsqueeze"}  # bounds, places, targets
 _EVIDENCE = "Removes scaffolding and makes later shapes known; onnxsim#532 and #543 measure node counts."
 
 
@@ -52,7 +53,7 @@ class FoldShape(_ToConstant):
     title = "Shape or Size of static dims to constant"
     preconditions = "All dims that are asked for are static (start and end are honoured)."
     anchors = SHAPE_OPERATORS
-    reach = 0
+    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Shape or Size whose answer is known."""
@@ -151,17 +152,19 @@ def _result_dims(node: ir.Node, elements: Sequence[Element] | None) -> list[Elem
 
 
 def _is_end(node: ir.Node) -> bool:
-    """Whether something other than shape arithmetic reads the result."""
+    """Whether something reads the result that is not itself a constant of this kind."""
     result = node.outputs[0]
-    return result.is_graph_output() or any(
-        operator(r) not in FOLLOWED or _is_data(r, result) for r in readers(result)
-    )
+    return result.is_graph_output() or any(not _is_foldable(reader, result) for reader in readers(result))
 
 
-def _is_data(reader: ir.Node, value: ir.Value) -> bool:
-    """Whether a reader uses a value as bounds, indices or a target rather than computing with it."""
-    takes_operands = {"Slice", "Gather", "Reshape", "Squeeze", "Unsqueeze"}
-    return operator(reader) in takes_operands and value is not reader.inputs[0]
+def _is_foldable(reader: ir.Node, value: ir.Value) -> bool:
+    """Whether a reader computes another known value from this one, rather than using it for something else."""
+    if operator(reader) not in FOLLOWED or (
+        value is not reader.inputs[0] and operator(reader) in _WITH_OPERANDS
+    ):
+        return False
+    found = ShapeEvaluator().value_of(reader.outputs[0])
+    return found is not None and found.is_known
 
 
 RULES = (FoldShape(), FoldShapeArithmetic(), ConstantReshapeTarget())

@@ -33,7 +33,7 @@ class EliminateCommonSubexpression(PatternRule):
     evidence = "ONNX Runtime does it at ALL; ir-py's pass skips control flow and tensors over 10 elements."
     anchors = ("*",)
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A node with an equal one before it."""

@@ -27,6 +27,7 @@ from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal
 from explorer.rewrite.rules.axes import axis_of
 from explorer.rewrite.rules.broadcasting import BROADCASTING
 from explorer.rewrite.rules.elementwise import is_unary
+from explorer.rewrite.rules.gathers import refuse_strings
 from explorer.rewrite.rules.slice_parts import Bounds, bounds_of, build_slice, slice_bytes
 
 
@@ -77,7 +78,7 @@ class HoistSliceThroughElementwise(PatternRule):
     anchors = ("Gather", "Slice")
     min_opset = 7
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Slice or Gather of an element-wise node's result."""
@@ -88,6 +89,9 @@ class HoistSliceThroughElementwise(PatternRule):
         if cut is None:
             return None
         data = inner.inputs[:1] if is_unary(inner) else inner.inputs
+        if node.op_type == "Gather":
+            for value in data:
+                refuse_strings(value)
         cuts = {value: _cut_for(value, inner.outputs[0], cut, inner) for value in data if value is not None}
         if not any(c is not None for c in cuts.values()):
             raise Refusal(f"no operand of {inner.op_type} has the dims that are cut", (inner,))

@@ -34,7 +34,7 @@ class _Sink(PatternRule):
     family = "G3"
     evidence = _EVIDENCE
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """An operator along an axis whose data are transposed."""
@@ -74,8 +74,7 @@ class _Sink(PatternRule):
         results = parameters.build(node, data, shapes, build)
         if is_identity(perm):
             return results
-        pairs = zip(results, node.outputs, strict=True)
-        return [build.op("Transpose", [new], {"perm": perm}, like=old) for new, old in pairs]
+        return [transposed(result, perm, build, match.nodes[0]) for result in results]
 
 
 class _Hoist(PatternRule):
@@ -85,7 +84,7 @@ class _Hoist(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Transpose",)
     dtypes = None
-    reach = 1
+    reach = 2
     operators: ClassVar[tuple[str, ...]]
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -113,7 +112,9 @@ class _Hoist(PatternRule):
             if value is not None and value not in made:
                 constant = is_const(value) and not is_identity(perm)
                 made[value] = (
-                    laid_out(value, perm, build, made) if constant else transposed(value, perm, build)
+                    laid_out(value, perm, build, made)
+                    if constant
+                    else transposed(value, perm, build, match.nodes[-1])
                 )
         data = [None if value is None else made[value] for value in data_of(inner)]
         parameters: Parameters = match["parameters"]

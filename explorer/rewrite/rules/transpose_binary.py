@@ -33,7 +33,7 @@ class SinkTransposeThroughBinary(PatternRule):
     anchors = tuple(sorted(BROADCASTING))
     min_opset = 7
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """An element-wise node with a transposed operand."""
@@ -48,16 +48,14 @@ class SinkTransposeThroughBinary(PatternRule):
         others = [value for value in values if found[value] is None]
         _refuse_untransposed(others, len(perm), transposes)
         summary = f"{node.op_type} is applied before its operands are transposed"
-        bindings = {"perm": perm, "node": node}
-        relaid, back = [v for v in others if not stays(v)], inverse_of(perm)
-        size = sum(nbytes(value) for value in dict.fromkeys(relaid))
-        nodes = (*transposes, node)
-        bindings["back"] = back
-        return Match(nodes, (node.outputs[0],), bindings, "", summary, size, tuple(relaid))
+        bindings = {"node": node, "back": inverse_of(perm)}
+        relaid = [value for value in dict.fromkeys(others) if not stays(value)]
+        size = sum(map(nbytes, relaid))
+        return Match((*transposes, node), (node.outputs[0],), bindings, "", summary, size, tuple(relaid))
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """The function of the untransposed operands, then one Transpose."""
-        node, perm, result = match["node"], match["perm"], match.outputs[0]
+        node, result = match["node"], match.outputs[0]
         made: dict[ir.Value, ir.Value] = {}
         operands = []
         for value in node.inputs:
@@ -67,7 +65,7 @@ class SinkTransposeThroughBinary(PatternRule):
             )
         shape = permuted(shape_of(result), match["back"])
         value = build.op(node.op_type, operands, attributes_of(node), dtype=result.dtype, shape=shape)
-        return [build.op("Transpose", [value], {"perm": perm}, like=result)]
+        return [build.op("Transpose", [value], attributes_of(match.nodes[0]), like=result)]
 
 
 class HoistTransposeThroughBinary(PatternRule):
@@ -83,7 +81,7 @@ class HoistTransposeThroughBinary(PatternRule):
     anchors = ("Transpose",)
     min_opset = 7
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose of an element-wise node's result."""
@@ -109,7 +107,7 @@ class HoistTransposeThroughBinary(PatternRule):
         made: dict[ir.Value, ir.Value] = {}
         for value in inner.inputs:
             if not is_const(value) and rank(value) and value not in made:
-                made[value] = transposed(value, perm, build)
+                made[value] = transposed(value, perm, build, match.nodes[-1])
         operands = [laid_out(value, perm, build, made) for value in inner.inputs]
         return [build.op(inner.op_type, operands, attributes_of(inner), like=match.outputs[0])]
 

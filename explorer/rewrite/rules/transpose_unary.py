@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from explorer.rewrite.builder import Builder
+from explorer.rewrite.builder import Builder, attributes_of
 from explorer.rewrite.context import Context, operand, producer, shape_of, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule
 from explorer.rewrite.rules.axes import perm_of
@@ -28,7 +28,7 @@ class SinkTransposeThroughUnary(PatternRule):
     evidence = _EVIDENCE
     anchors = tuple(sorted(UNARY_OPERATORS))
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """An element-wise node whose input is a Transpose."""
@@ -36,14 +36,14 @@ class SinkTransposeThroughUnary(PatternRule):
         if transpose is None or not is_unary(node):
             return None
         summary = f"{node.op_type} is applied before {text(transpose.outputs[0])} is transposed"
-        return Match((transpose, node), (node.outputs[0],), {"perm": perm_of(transpose)}, summary=summary)
+        return Match((transpose, node), (node.outputs[0],), summary=summary)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """The function, then the Transpose."""
         transpose, node = match.nodes
         source = transpose.inputs[0]
         value = apply_function(node, source, build, shape_of(source))  # type: ignore[arg-type] # a Transpose has an input
-        return [build.op("Transpose", [value], {"perm": match["perm"]}, like=match.outputs[0])]
+        return [build.op("Transpose", [value], attributes_of(transpose), like=match.outputs[0])]
 
 
 class HoistTransposeThroughUnary(PatternRule):
@@ -58,7 +58,7 @@ class HoistTransposeThroughUnary(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Transpose",)
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose of an element-wise node's result."""
@@ -70,8 +70,8 @@ class HoistTransposeThroughUnary(PatternRule):
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """The Transpose, then the function."""
-        unary, _ = match.nodes
-        value = transposed(unary.inputs[0], match["perm"], build)  # type: ignore[arg-type] # is_unary() saw it
+        unary, node = match.nodes
+        value = transposed(unary.inputs[0], match["perm"], build, node)  # type: ignore[arg-type] # is_unary() saw it
         return [apply_function(unary, value, build, shape_of(match.outputs[0]))]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from explorer.rewrite.builder import Builder
+from explorer.rewrite.builder import Builder, attributes_of
 from explorer.rewrite.context import Context, exclusive, operand, producer, rank, shape_of, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal
 from explorer.rewrite.rules.axes import Dims, is_identity, perm_of, permuted, reshape_target
@@ -41,7 +41,7 @@ class MergeTransposes(PatternRule):
     evidence = ABSORBED
     anchors = ("Transpose",)
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose whose input is a Transpose."""
@@ -78,7 +78,7 @@ class TransposeToReshape(PatternRule):
     anchors = ("Transpose",)
     min_opset = 5
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose after which the elements lie in the same order."""
@@ -114,7 +114,7 @@ class ReshapeToTranspose(PatternRule):
     evidence = "The reverse of G4: lets transposes meet and cancel."
     anchors = ("Reshape",)
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Reshape whose result holds the same dims, ones moved."""
@@ -146,12 +146,28 @@ def _unit_permutation(source: Dims, result: Dims) -> tuple[int, ...] | None:
     return tuple(next(units) if size == 1 else next(others) for size in result)
 
 
-def transposed(value: ir.Value, perm: Sequence[int], build: Builder) -> ir.Value:
-    """A Transpose of a value, with its shape where known; the value itself if nothing moves."""
+def transposed(
+    value: ir.Value, perm: Sequence[int], build: Builder, original: ir.Node | None = None
+) -> ir.Value:
+    """A Transpose of a value, with its shape where known; the value itself if nothing moves.
+
+    Args:
+        value: what is transposed.
+        perm: the permutation.
+        build: where to.
+        original: a Transpose whose way of writing the permutation is kept, where it is the same.
+    """
     if is_identity(perm):
         return value
     shape = permuted(shape_of(value), perm) if rank(value) == len(perm) else None
-    return build.op("Transpose", [value], {"perm": tuple(perm)}, dtype=value.dtype, shape=shape)
+    return build.op("Transpose", [value], _written(perm, original), dtype=value.dtype, shape=shape)
+
+
+def _written(perm: Sequence[int], original: ir.Node | None) -> dict[str, object]:
+    """The attributes of a Transpose: an absent permutation stays absent."""
+    if original is not None and perm_of(original) == tuple(perm):
+        return attributes_of(original)
+    return {"perm": tuple(perm)}
 
 
 RULES = (EliminateTranspose(), MergeTransposes(), TransposeToReshape(), ReshapeToTranspose())

@@ -32,7 +32,7 @@ class DistributeUnaryOverConcat(PatternRule):
     evidence = _EVIDENCE
     anchors = tuple(sorted(UNARY_OPERATORS))
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """An element-wise node whose input is a Concat."""
@@ -45,8 +45,9 @@ class DistributeUnaryOverConcat(PatternRule):
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """The function of every part, then the Concat."""
         concat, node = match.nodes
-        made = {v: apply_function(node, v, build, shape_of(v)) for v in concat.inputs if v is not None}
-        parts = [None if value is None else made[value] for value in concat.inputs]
+        operands = [value for value in concat.inputs if value is not None]
+        made = {v: apply_function(node, v, build, shape_of(v)) for v in dict.fromkeys(operands)}
+        parts = [made[value] for value in operands]
         return [build.op("Concat", parts, attributes_of(concat), like=match.outputs[0])]
 
 
@@ -62,7 +63,7 @@ class FactorUnaryOutOfConcat(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Concat",)
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Concat of results of one function."""
@@ -102,7 +103,7 @@ class DistributeUnaryOverSplit(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Split",)
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Split of an element-wise node's result."""
@@ -132,7 +133,7 @@ class FactorUnaryOutOfSplit(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Split",)
     dtypes = None
-    reach = 1
+    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Split all of whose parts go through one function."""
