@@ -46,7 +46,7 @@ class MergeConvSum(PatternRule):
         """An Add of two convolutions."""
         convs = [producer(value, "Conv") for value in node.inputs]
         first, second = convs
-        if first is None or second is None or first is second:
+        if first is None or second is None or first is second or _feeds(first, second):
             return None
         for conv in (first, second):
             weight_of(conv)
@@ -138,6 +138,11 @@ class SplitConvInputs(PatternRule):
         if total is None:
             raise Refusal("the Concat has no inputs")
         return [total]
+
+
+def _feeds(first: ir.Node, second: ir.Node) -> bool:
+    """Whether one convolution reads the result of the other."""
+    return second.inputs[0] is first.outputs[0] or first.inputs[0] is second.outputs[0]
 
 
 def _refuse_other_sizes(first: ir.Node, second: ir.Node) -> None:

@@ -88,6 +88,20 @@ def test_another_reader_is_refused():
     assert reasons(graph, MERGE) == ["'q', inside the pattern, is also read by an unnamed Relu"]
 
 
+def test_convolution_of_the_other_is_something_else():
+    graph = graph_of(
+        """(float[N,4,8,8] x) => (float[N,4,8,8] y) {
+            p = Conv<pads=[1,1,1,1]>(x, w)
+            q = Conv<pads=[1,1,1,1]>(p, v)
+            y = Add(p, q)
+        }""",
+        w=draw(4, 4, 3, 3),
+        v=draw(4, 4, 3, 3),
+    )
+    assert candidates(graph, MERGE) == []
+    assert reasons(graph, MERGE) == []
+
+
 def joined(parts="x, z", attributes="axis=1", outputs="float[N,4,?,?] y", tail="", **weights):
     text = f"""(float[N,3,8,8] x, float[N,2,8,8] z) => ({outputs}) {{
         j = Concat<{attributes}>({parts})
