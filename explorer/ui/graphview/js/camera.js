@@ -1,6 +1,6 @@
 // Which part of the picture is on the screen.
 
-const MIN_SCALE = 0.004;
+const MIN_SCALE = 0.002;
 const MAX_SCALE = 4;
 const MOVE_MS = 220;
 
