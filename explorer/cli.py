@@ -131,6 +131,15 @@ def _add_targets(commands: Commands) -> None:
     _add_opt_in(parser)
     parser.set_defaults(run=run.portability)
 
+    parser = _command(commands, "calibrate", "how often verdicts are false, and what they can see")
+    _add_target(parser)
+    parser.add_argument("--models", nargs="+", metavar="MODEL", help="default: five quick samples")
+    parser.add_argument("--pairs", type=_positive, default=200, help="A/A pairs (default 200)")
+    parser.add_argument("--planted", type=int, default=20, help="pairs per planted difference (default 20)")
+    parser.add_argument("--mode", choices=["validated", "screening", "adaptive"], default="validated")
+    parser.add_argument("--record", metavar="FILE", help="JSON lines to write and to go on with")
+    parser.set_defaults(run=run.calibrate)
+
 
 def _add_changing(commands: Commands) -> None:
     from explorer import commands as run

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from explorer.session import CandidateRow, Session
     from explorer.session.optimise import OptimiseEvent
 
-BENCHMARKS = {"view": "explorer.bench.view"}
+BENCHMARKS = {
+    "calibrate": "explorer.bench.calibrate",
+    "portability": "explorer.bench.portability",
+    "regions": "explorer.bench.regions",
+    "view": "explorer.bench.view",
+}
 
 
 def inspect(arguments: Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explorer.commands import delta_text, open_session, print_result, say, show_progress
@@ -66,6 +67,40 @@ def portability(arguments: Namespace) -> int:
     lines.append(matrix.sentence())
     lines += [f"slower than unoptimised: {c.model}, {c.row} -> {c.column}" for c in matrix.slower()]
     return print_result(arguments, matrix.to_json(), lines)
+
+
+def calibrate(arguments: Namespace) -> int:
+    """``explorer calibrate``."""
+    from explorer.bench.calibrate import QUICK_MODELS, Plan, summarise
+    from explorer.bench.calibrate import calibrate as measure_pairs
+    from explorer.runtime import Measurer, Protocol, Target
+
+    target = Target.parse(arguments.target)
+    plan = Plan(
+        target,
+        models=tuple(arguments.models or QUICK_MODELS),
+        pairs=arguments.pairs,
+        planted=arguments.planted,
+        protocol=Protocol.of(arguments.mode).for_threads(target.threads),
+    )
+    record = Path(arguments.record) if arguments.record else None
+    with Measurer() as measurer:
+        data = summarise(measure_pairs(plan, measurer, record, _say_progress), plan)
+    lines = [
+        f"{data['claims']} of {data['pairs']} A/A pairs were called different: {_share(data['false_claims'])}"
+    ]
+    lines += [
+        f"planted {100 * p['effect']:.0f} %: found {_share(p['found'])} of {p['pairs']} pairs, "
+        f"{p['wrong_sign']} with the wrong sign"
+        for p in data["power"]
+    ]
+    return print_result(arguments, data, [*lines, f"{data['protocol']} on {data['target']}"])
+
+
+def _share(found: dict[str, float] | None) -> str:
+    if found is None:
+        return "no pairs"
+    return f"{100 * found['share']:.1f} % ({100 * found['low']:.1f} to {100 * found['high']:.1f})"
 
 
 def _say_progress(progress: Progress) -> None:

@@ -189,4 +189,5 @@ class Protocol:
 
 def _coverage(rounds: int, trim: int) -> float:
     """How often the interval from the (trim + 1)-lowest to the (trim + 1)-highest holds the median."""
-    return 1 - 2 * sum(comb(rounds, k) for k in range(trim + 1)) / 2**rounds
+    outside = sum(comb(rounds, k) for k in range(trim + 1))
+    return 1.0 - outside / 2.0 ** (rounds - 1)
