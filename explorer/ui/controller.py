@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.errors import ExplorerError
+from explorer.graph import load
 from explorer.runtime import Protocol
 from explorer.search import Answer
 from explorer.session import Job, JobState, OptimiseEvent, Runner, Session, Stepper, keep
@@ -226,7 +227,9 @@ class Controller:
         over = [job for job in self.jobs if job.is_over]
         for job in over:
             self.jobs.remove(job)
-            if job.state is not JobState.DONE and job.error is not None:
+            if job.state is JobState.CANCELLED:
+                self._strip.notice(f"{job.label}: stopped.")
+            elif job.error is not None:
                 self._strip.error(job.error)
             if job in self._searches:
                 self._searches.remove(job)
@@ -278,7 +281,11 @@ class Controller:
 def _open(model: str | bytes, name: str | None, settings: dict[str, Any]) -> Session:
     if isinstance(model, str) and model.lower().endswith(".json"):
         return Session.reopen(model)
-    return Session(model, name=name, **settings)
+    if isinstance(model, str):
+        return Session(model, **settings)
+    graph = load(model, name=name)  # errors name the file, the rest of the app its stem
+    graph.name = Path(graph.name).stem
+    return Session(graph, **settings)
 
 
 def _need_path(path: str) -> str:

@@ -73,7 +73,7 @@ class CandidatePanel:
     def render(self, snapshot: Snapshot) -> None:
         """Show the rows; rows that are being looked for leave what is shown in place."""
         self._snapshot = snapshot
-        self.table.show(snapshot.rows, loading=not snapshot.is_ready)
+        self.table.show(snapshot.rows, ready=snapshot.is_ready)
         self._show_selected()
 
     def disable(self, is_busy: bool) -> None:

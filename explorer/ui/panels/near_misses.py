@@ -33,7 +33,7 @@ class NearMissPanel:
 
     def render(self, snapshot: Snapshot) -> None:
         """Show the near misses of the current graph."""
-        self.table.show(snapshot.rejections, self._titles, loading=not snapshot.is_ready)
+        self.table.show(snapshot.rejections, self._titles, ready=snapshot.is_ready)
 
     def focus(self, nodes: tuple[str, ...]) -> None:
         """Note which nodes are selected in the graph: the table can be filtered by them."""

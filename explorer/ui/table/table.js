@@ -149,7 +149,7 @@ class Table {
       this.stops.push(() => model.off(`change:${name}`, handler));
     };
     watch("rows", () => this.refresh());
-    watch("loading", () => this.draw());
+    watch("state", () => this.draw());
     watch("selected", () => this.mark(true));
     watch("focus", () => model.get("only_here") && this.draw());
     watch("only_here", () => this.draw());
@@ -257,7 +257,8 @@ class Table {
   _emptyText(shown, total) {
     if (shown > SHOWN) return `The first ${SHOWN} are shown; filter to see others.`;
     if (shown) return "";
-    if (this.model.get("loading")) return "Looking for places where rules apply …";
+    if (this.model.get("state") === "closed") return "Nothing is open yet.";
+    if (this.model.get("state") === "loading") return "Looking for places where rules apply …";
     if (!total) return this.kind.none;
     if (this.model.get("only_here") && !this.model.get("focus").length) {
       return "Select nodes in the graph: click one, Shift + click for more, Shift + drag for a lasso.";

@@ -27,7 +27,7 @@ class SiteTable(anywidget.AnyWidget):
         focus: ids of the nodes selected in the graph.
         only_here: show only rows at these nodes; both sides write it.
         busy: whether decisions are impossible at the moment.
-        loading: whether rows are being looked for.
+        state: "closed" before a model is open, "loading" while rows are being looked for, "ready".
     """
 
     _esm = _FOLDER / "table.js"
@@ -39,7 +39,7 @@ class SiteTable(anywidget.AnyWidget):
     focus = traitlets.List(traitlets.Unicode()).tag(sync=True)
     only_here = traitlets.Bool(False).tag(sync=True)
     busy = traitlets.Bool(False).tag(sync=True)
-    loading = traitlets.Bool(False).tag(sync=True)
+    state = traitlets.Unicode("closed").tag(sync=True)
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind=kind)
@@ -49,14 +49,14 @@ class SiteTable(anywidget.AnyWidget):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.rows)} rows, selected {self.selected!r})"
 
-    def _show(self, wires: list[Wire], *, loading: bool) -> None:
+    def _show(self, wires: list[Wire], *, ready: bool) -> None:
         """Show these rows; the selection stays if it is still among them."""
         with self.hold_sync():
             if wires != self.rows:
                 self.rows = wires
             if self.selected and self.selected not in {wire["id"] for wire in wires}:
                 self.selected = ""
-            self.loading = loading
+            self.state = "ready" if ready else "loading"
 
     def at_focus(self) -> int:
         """How many rows are at the nodes selected in the graph."""
@@ -79,9 +79,9 @@ class CandidateTable(SiteTable):
     def __init__(self) -> None:
         super().__init__("candidates")
 
-    def show(self, rows: Sequence[CandidateRow], *, loading: bool = False) -> None:
+    def show(self, rows: Sequence[CandidateRow], *, ready: bool = True) -> None:
         """Show these candidates; the selection stays if it is still among them."""
-        self._show([candidate_wire(row) for row in rows], loading=loading)
+        self._show([candidate_wire(row) for row in rows], ready=ready)
 
 
 class NearMissTable(SiteTable):
@@ -90,8 +90,6 @@ class NearMissTable(SiteTable):
     def __init__(self) -> None:
         super().__init__("near misses")
 
-    def show(
-        self, rejections: Sequence[Rejection], titles: Mapping[str, str], *, loading: bool = False
-    ) -> None:
+    def show(self, rejections: Sequence[Rejection], titles: Mapping[str, str], *, ready: bool = True) -> None:
         """Show these near misses; ``titles`` are those of the rules, by name."""
-        self._show(near_miss_wires(rejections, titles), loading=loading)
+        self._show(near_miss_wires(rejections, titles), ready=ready)

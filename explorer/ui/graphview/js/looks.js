@@ -3,7 +3,7 @@
 import { STATUS } from "./data.js";
 import { boxColours, cssColour, mixColours, parseColour, scaleColour } from "./theme.js";
 
-const DIM = 0.16;
+const DIM = 0.3;
 const KEPT_IN_COMPARISON = 0.5;
 
 /** Colours, alpha and value text of every box. */

@@ -2,6 +2,7 @@
 
 const MAP_WIDTH = 92;
 const MAP_MARGIN = 8;
+const LEAST_PANE = 420; // in a narrower pane, as in a comparison, it would cover too much of the graph
 
 export class Minimap {
   constructor(parent, onMove) {
@@ -34,12 +35,12 @@ export class Minimap {
     this.canvas.addEventListener("pointercancel", () => { this.dragging = false; });
   }
 
-  /** Show the map if not everything is in view. */
+  /** Show the map if not everything is in view and there is room for it. */
   paint(state, camera, port, height, ratio) {
     const { picture } = state;
     const [left, top, right, bottom] = camera.view(port);
     const all = left <= 0 && top <= 0 && right >= picture.width && bottom >= picture.height;
-    this.canvas.hidden = all || !picture.count || height < 120;
+    this.canvas.hidden = all || !picture.count || height < 120 || port.w < LEAST_PANE;
     if (this.canvas.hidden) return;
     this._scale(picture, height - 16);
     this._resize(ratio);
