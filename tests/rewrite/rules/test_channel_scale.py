@@ -166,6 +166,25 @@ def test_residual_sum_is_no_candidate_and_no_near_miss():
     assert reasons(graph, SHIFT) == []
 
 
+def test_unknown_rank_is_refused():
+    graph = graph_of(
+        "(float[] x) => (float[] y) { c = Conv(x, w)\n y = Mul(c, k) }", w=draw(4, 3, 3, 3), k=draw(4, 1, 1)
+    )
+    assert candidates(graph, SCALE) == []
+    assert reasons(graph, SCALE) == [
+        "'k' of shape [4, 1, 1] may enlarge the result: the rank of 'c' is unknown"
+    ]
+
+
+def test_empty_batch_is_refused():
+    graph = graph_of(
+        "(float[0,3,8,8] x) => (float[0,4,6,6] y) { c = Conv(x, w)\n y = Mul(c, k) }",
+        w=draw(4, 3, 3, 3),
+        k=draw(4, 1, 1),
+    )
+    assert reasons(graph, SCALE) == ["'y' is empty (shape [0, 4, 6, 6])"]
+
+
 def test_old_broadcasting_is_refused():
     graph = after_conv("Mul<broadcast=1, axis=1>(c, k)", opset=6, k=draw(4))
     assert candidates(graph, SCALE) == []
