@@ -9,7 +9,17 @@ import numpy as np
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.context import dim, operand, operator, rank, readers, same_shape, scalar
+from explorer.rewrite.context import (
+    dim,
+    integers,
+    operand,
+    operator,
+    rank,
+    readers,
+    same_shape,
+    scalar,
+    shape_of,
+)
 from explorer.rewrite.rules.axes import given_axes, perm_of
 
 FLOAT_OR_HALF = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16})
@@ -144,6 +154,23 @@ def is_last_axis(axis: int | None, value: ir.Value | None) -> bool:
 def all_same_shape(values: list[ir.Value]) -> bool:
     """Whether all values provably have the same shape."""
     return all(same_shape(values[0], other) for other in values[1:])
+
+
+def reshaped_dims(reshape: ir.Node) -> tuple[int | str | None, ...] | None:
+    """Dims of a Reshape's result, as inferred or as its constant target says; None if the rank is unknown.
+
+    In the bodies of control flow, shape inference does not look at constants outside.
+    """
+    inferred, target = shape_of(reshape.outputs[0]), integers(operand(reshape, 1))
+    if target is None:
+        return inferred
+    copies = not reshape.attributes.get_int("allowzero", 0)
+    written = (
+        None if size < 0 else dim(operand(reshape, 0), axis) if size == 0 and copies else size
+        for axis, size in enumerate(target)
+    )
+    known = inferred if inferred is not None else (None,) * len(target)
+    return tuple(own if isinstance(own, int) else other for other, own in zip(known, written, strict=True))
 
 
 def describe_dims(value: ir.Value | None) -> str:
