@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -50,9 +51,9 @@ class _FoldPad(PatternRule):
             values.append(build.op(reader.op_type, operands, attributes, like=like))
         return values
 
+    @abstractmethod
     def refuse_unlike(self, reader: ir.Node, fill: float, pads: Sequence[int]) -> None:
         """Raise a Refusal unless the reader pads with this value too."""
-        raise NotImplementedError
 
 
 class FoldPadIntoConv(_FoldPad):

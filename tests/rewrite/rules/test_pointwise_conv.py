@@ -1,5 +1,7 @@
 """C9: a 1x1 convolution as a matrix product, and back."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -76,7 +78,7 @@ def product(opening="[0,3,-1]", closing="[0,6,4,5]", add="m", shape="N,3,4,5", r
     }}"""
     if "," not in add:
         text = text.replace("s = Identity(m)", "")
-    constants = {"opening": np.array(eval(opening)), "closing": np.array(eval(closing))}
+    constants = {"opening": np.array(json.loads(opening)), "closing": np.array(json.loads(closing))}
     return graph_of(text, **{"w": draw(6, 3), **constants, **weights})
 
 

@@ -83,7 +83,7 @@ def test_parts_with_one_missing_bias():
         ({"v": draw(4, 4, 3, 3), "c": draw(4), "outputs": "float[N,9,?,?] y"}, "4 and 5 filters differ"),
         (
             {"first": "<pads=[1,1,1,1], strides=[2,2]>", "second": "<pads=[1,1,1,1], strides=[2,2], group=2>",
-             "v": draw(5, 2, 3, 3) if False else draw(6, 2, 3, 3), "c": draw(6), "w": draw(6, 4, 3, 3),
+             "v": draw(6, 2, 3, 3), "c": draw(6), "w": draw(6, 4, 3, 3),
              "outputs": "float[N,12,?,?] y"},
             "kernel, strides, pads, dilations or groups differ",
         ),
