@@ -146,11 +146,20 @@ def _last(home: ir.Graph, nodes: Sequence[ir.Node]) -> ir.Node:
 
 
 def _check_promises(before: Graph, after: Graph, rule: str) -> None:
-    if _interface(before) != _interface(after):
+    if not _keeps_interface(before, after):
         raise RewriteError(f"Rule '{rule}' would change the model's inputs or outputs; please report this.")
     problem = check(after.model)
     if problem and not check(before.model):
         raise RewriteError(f"Rule '{rule}' was not applied: the ONNX checker says: {problem}.")
+
+
+def _keeps_interface(before: Graph, after: Graph) -> bool:
+    """Inputs and outputs have the same names in the same order; what was known of type and rank holds."""
+    old, new = _interface(before), _interface(after)
+    return len(old) == len(new) and all(
+        name == other and dtype in {None, new_dtype} and rank in {None, new_rank}
+        for (name, dtype, rank), (other, new_dtype, new_rank) in zip(old, new, strict=True)
+    )
 
 
 def _interface(graph: Graph) -> list[tuple[str | None, ir.DataType | None, int | None]]:

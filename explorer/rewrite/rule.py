@@ -56,10 +56,11 @@ class Refusal(Exception):
 class Match:
     """One place where a rule applies, as live objects of one graph.
 
-    ``nodes`` are removed (none, if a rewrite only drops constants), ``outputs`` are those of their values that the rewrite replaces; any other value of
-    theirs must not be read outside (checked by the engine). ``variant`` tells several rewrites of the same
-    nodes apart; ``summary`` says in words what happens; ``new_bytes`` is the size of the constants that the
-    rewrite creates and ``drops`` are the constants it stops reading (freed where nothing else reads them).
+    ``nodes`` are removed (none, if a rewrite only drops constants), ``outputs`` are those of their values
+    that the rewrite replaces; any other value of theirs must not be read outside (checked by the engine).
+    ``variant`` tells several rewrites of the same nodes apart; ``summary`` says in words what happens;
+    ``new_bytes`` is the size of the constants that the rewrite creates and ``drops`` are the constants it
+    stops reading (freed where nothing else reads them).
     """
 
     nodes: tuple[ir.Node, ...]
