@@ -20,7 +20,7 @@ from explorer.rewrite.context import (
     text,
 )
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
-from explorer.rewrite.rules.patterns import both_orders, describe_dims
+from explorer.rewrite.rules.patterns import both_orders, describe_dims, single_use
 
 _SUMS = ("Add", "Sub")
 
@@ -167,7 +167,12 @@ class DistributeMultiplication(Rule):
         """One match per operand that is a sum of computed tensors."""
         for position, (value, other) in enumerate(both_orders(node)):
             total = producer(value, *_SUMS)
-            if total is None or value is other or any(is_const(v) for v in (other, *total.inputs)):
+            if (
+                total is None
+                or value is other
+                or not single_use(value)
+                or any(is_const(v) for v in (other, *total.inputs))
+            ):
                 continue
             summary = f"{text(total.outputs[0])} is multiplied term by term"
             bindings = {"sum": total, "factor": other}

@@ -35,6 +35,8 @@ class MatMulAddToGemm(PatternRule):
 
     def _match(self, add: ir.Node, matmul: ir.Node, bias: ir.Value | None) -> Match | None:
         product = matmul.outputs[0]
+        if (rank(matmul.inputs[0]) or 0) > 2 and rank(matmul.inputs[1]) == 2:
+            return None  # flatten-matmul-add-to-gemm answers for batches
         for value in matmul.inputs:
             refuse_unless(rank(value) == 2, f"{text(value)} has rank {rank(value)}, Gemm needs 2", matmul)
         refuse_unless(rank(bias) is not None, f"the rank of {text(bias)} is unknown", matmul)

@@ -32,9 +32,8 @@ class TransposeOfProduct(PatternRule):
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose of a MatMul."""
         matmul = producer(operand(node, 0), "MatMul")
-        if matmul is None:
+        if matmul is None or not swaps_last_two(node):
             return None
-        refuse_unless(swaps_last_two(node), "the Transpose does more than swap the last two axes", matmul)
         for value in matmul.inputs:
             refuse_unless((rank(value) or 0) >= 2, f"{text(value)} has rank {rank(value)}", matmul)
         summary = f"{text(node.outputs[0])} is the product of the transposes in reverse order"

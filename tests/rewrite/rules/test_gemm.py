@@ -52,8 +52,11 @@ def test_dynamic_rows_and_other_float_types():
 
 
 def test_batched_product_is_refused():
-    graph = product(left="float[2,3,4]", out="float[2,3,5]")
+    graph = product(left="float[2,3,4]", out="float[2,3,5]", w=np.stack([W, W]))
     assert reasons(graph, FUSE) == ["'x' has rank 3, Gemm needs 2"]
+    flattened = product(left="float[2,3,4]", out="float[2,3,5]")
+    assert candidates(flattened, FUSE) == reasons(flattened, FUSE) == []  # another rule's
+    assert len(candidates(flattened, "flatten-matmul-add-to-gemm")) == 1
 
 
 def test_bias_that_enlarges_the_result_is_refused():
