@@ -76,6 +76,13 @@ class Record:
             raise self._fail(key, "a list")
         return value
 
+    def items_of(self, key: str) -> list[tuple[str, Any]]:
+        """The members of an object."""
+        value = self._data.get(key)
+        if not isinstance(value, dict):
+            raise self._fail(key, "an object")
+        return list(value.items())
+
     def integers(self, key: str) -> tuple[int, ...]:
         """A list of whole numbers that are not negative."""
         values = self.items(key)

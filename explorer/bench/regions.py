@@ -14,13 +14,11 @@ from explorer.errors import ExplorerError
 from explorer.graph import Graph, load, make_feeds
 from explorer.rewrite import Candidate, apply, default_rules, find_candidates
 from explorer.runtime import Delta, Measurer, Mode, Protocol, Target, Verdict
-from explorer.runtime.executor import CancelToken
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress
-from explorer.runtime.region import boundary_feeds, changed_regions, cut_out, with_sizes
+from explorer.runtime.region_time import measure_region
 
 MODELS = ("squeezenet1_1", "mobilenet_v3_small", "resnet18", "shufflenet_v2_x1_0")
 CANDIDATES = 60
-HOPS = 1
 
 
 @dataclass(frozen=True)
@@ -59,34 +57,6 @@ class Comparison:
         return {**vars(self), **deltas, "nodes": list(self.nodes), "agrees": self.agrees}
 
 
-def measure_region(
-    before: Graph,
-    after: Graph,
-    measurer: Measurer,
-    target: str | Target,
-    mode: str | Mode | Protocol = Mode.SCREENING,
-    progress: OnProgress = ignore_progress,
-    cancel: CancelToken | None = None,
-    *,
-    hops: int = HOPS,
-) -> tuple[Delta, tuple[int, int], float]:
-    """Time what two versions of a graph do not share, with its real shapes and a little context.
-
-    Returns:
-        The delta of the region, its numbers of nodes before and after, and the seconds it took.
-
-    Raises:
-        RuntimeFailure: a shape on the border is unknown, or the target cannot run the region.
-        WorkerError: the worker crashed, hung or ran out of memory.
-    """
-    feeds = make_feeds(before)
-    before, after = with_sizes(before, feeds), with_sizes(after, feeds)
-    old, new = changed_regions(before, after, hops)
-    parts = (cut_out(before, old, "region before"), cut_out(after, new, "region after"))
-    found = measurer.measure(*parts, boundary_feeds(parts), target, mode, progress, cancel, fresh=True)
-    return found.delta, (len(old), len(new)), found.elapsed_ns / 1e9
-
-
 def compare(
     models: Sequence[str],
     target: str | Target,
@@ -118,8 +88,9 @@ def _comparison(
 ) -> Comparison:
     after = apply(graph, candidate, default_rules())
     whole = measurer.measure(graph, after, make_feeds(graph), target, mode, fresh=True)
-    region, nodes, seconds = measure_region(graph, after, measurer, target, mode)
-    return Comparison(name, candidate.place, region, whole.delta, seconds, whole.elapsed_ns / 1e9, nodes)
+    region = measure_region(graph, after, make_feeds(graph), measurer, target, mode, fresh=True)
+    seconds = (region.measurement.elapsed_ns / 1e9, whole.elapsed_ns / 1e9)
+    return Comparison(name, candidate.place, region.delta, whole.delta, *seconds, region.nodes)
 
 
 def _dealt(models: Sequence[str]) -> Iterator[tuple[str, Candidate, Graph]]:

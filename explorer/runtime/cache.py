@@ -100,6 +100,20 @@ class ResultCache:
         except (sqlite3.Error, OSError) as error:
             self._note(error)
 
+    def items(self) -> Iterator[tuple[dict[str, Any], Any]]:
+        """Every key with its value, oldest first; those that cannot be read are left out."""
+        try:
+            with self._connection() as connection:
+                rows = connection.execute("SELECT key, value FROM results ORDER BY stored_at").fetchall()
+        except (sqlite3.Error, OSError) as error:
+            self._note(error)
+            return
+        for key, value in rows:
+            try:
+                yield json.loads(key), json.loads(value)
+            except ValueError as error:
+                self._note(error)
+
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """A connection for one operation: nothing is shared between threads or with a fork."""

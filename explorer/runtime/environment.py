@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from explorer.records import Record
+
+DEVICE_VARIABLE = "EXPLORER_DEVICE"
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Environment:
         threads: threads a session may use.
         timer: the clock of module ``time`` that timed the runs.
         settings: session settings of the runtime.
+        device: name of the machine, if it was given one (``EXPLORER_DEVICE``).
     """
 
     cpu_model: str
@@ -30,6 +34,7 @@ class Environment:
     threads: int
     timer: str
     settings: dict[str, str]
+    device: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -46,7 +51,13 @@ class Environment:
             threads=record.integer("threads", minimum=1),
             timer=record.text("timer"),
             settings=record.text_map("settings"),
+            device=record.text("device") if "device" in record else "",
         )
+
+
+def device_name() -> str:
+    """The name that whoever set up this machine gave it in ``EXPLORER_DEVICE``; "" if none."""
+    return os.environ.get(DEVICE_VARIABLE, "")
 
 
 @cache

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from explorer.runtime.backend import Feeds, RuntimeSession, as_feeds, backend_for
-from explorer.runtime.environment import Environment, cpu_model, system_name
+from explorer.runtime.environment import Environment, cpu_model, device_name, system_name
 from explorer.runtime.estimate import latency_from, measurement_from
 from explorer.runtime.executed import Executed
 from explorer.runtime.measurement import Latency, Measurement
@@ -58,6 +58,7 @@ def environment(target: Target) -> Environment:
         threads=target.threads,
         timer=backend.timer_name(target),
         settings=backend.settings(target),
+        device=device_name(),
     )
 
 

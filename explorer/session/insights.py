@@ -9,7 +9,7 @@ from explorer.cost import OperatorSum
 from explorer.errors import RewriteError, RuntimeFailure, WorkerError
 from explorer.graph import Feeds, Graph
 from explorer.rewrite import Candidate, RuleSet, apply
-from explorer.runtime import Delta, Measurer, Target
+from explorer.runtime import Delta, Measurer, Mode, Target
 from explorer.runtime.executor import CancelToken
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress
 from explorer.session.observed import Observed
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from explorer.runtime.profile import Profile
+    from explorer.runtime.region_time import RegionTime
     from explorer.runtime.roofs import Roofs
     from explorer.runtime.runtime_view import RuntimeView
 
@@ -52,6 +53,7 @@ class _Host(Protocol):
     def rules(self) -> RuleSet: ...
     def feeds(self) -> Feeds: ...
     def candidates(self) -> tuple[Candidate, ...]: ...
+    def find(self, identifier: str) -> Candidate: ...
     def _changing(self) -> AbstractContextManager[None]: ...
 
 
@@ -94,6 +96,25 @@ class Insights(Observed):
         with self._changing():
             self.known.views[graph.fingerprint(), str(target)] = found
         return found
+
+    def measure_region(
+        self: _Host,
+        identifier: str,
+        mode: str | Mode = Mode.SCREENING,
+        progress: OnProgress = ignore_progress,
+        cancel: CancelToken | None = None,
+    ) -> RegionTime:
+        """Time only what a candidate changes, cut out with its real shapes; cheaper than the whole model.
+
+        Raises:
+            CandidateError: no such candidate.
+            RuntimeFailure: a shape on the border is unknown, or the target cannot run the region.
+        """
+        from explorer.runtime.region_time import measure_region
+
+        graph = self.graph
+        result = apply(graph, self.find(identifier), self.rules)
+        return measure_region(graph, result, self.feeds(), self.measurer, self.target, mode, progress, cancel)
 
     def absorb(
         self: _Host, progress: OnProgress = ignore_progress, cancel: CancelToken | None = None

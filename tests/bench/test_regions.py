@@ -4,11 +4,12 @@ import numpy as np
 import onnx
 import pytest
 
-from explorer.bench.regions import compare, measure_region, summarise
+from explorer.bench.regions import compare, summarise
 from explorer.graph import load
 from explorer.rewrite import apply, default_rules, find_candidates
 from explorer.runtime import Protocol, Verdict
 from explorer.runtime.dummy import PlantedMeasurer
+from explorer.runtime.region_time import measure_region
 from tests.models import model
 
 MS = 1_000_000.0
@@ -37,19 +38,19 @@ def pair():
 
 def test_a_region_shows_the_difference_larger_than_the_whole_does(pair):
     with PlantedMeasurer(cost) as measurer:
-        delta, nodes, _ = measure_region(*pair, measurer, "ort")
+        region = measure_region(*pair, {}, measurer, "ort")
         whole = measurer.measure(*pair, {}, "ort", Protocol.screening())
-    assert nodes == (5, 4)
-    assert delta.verdict is whole.delta.verdict is Verdict.FASTER
-    assert delta.ratio == pytest.approx(4 / 9, rel=0.01)
+    assert region.nodes == (5, 4)
+    assert region.delta.verdict is whole.delta.verdict is Verdict.FASTER
+    assert region.delta.ratio == pytest.approx(4 / 9, rel=0.01)
     assert whole.delta.ratio == pytest.approx(5 / 10, rel=0.01)
 
 
 def test_context_is_a_choice(pair):
     with PlantedMeasurer(cost) as measurer:
-        delta, nodes, _ = measure_region(*pair, measurer, "ort", hops=0)
-    assert nodes == (3, 2)  # the reader of the new result has changed too
-    assert delta.ratio == pytest.approx(2 / 7, rel=0.01)
+        region = measure_region(*pair, {}, measurer, "ort", hops=0)
+    assert region.nodes == (3, 2)  # the reader of the new result has changed too
+    assert region.delta.ratio == pytest.approx(2 / 7, rel=0.01)
 
 
 def test_signs_are_compared_where_both_claim_one(tmp_path):

@@ -82,3 +82,14 @@ def test_predicting_can_be_stopped(net):
         with pytest.raises(Cancelled):
             session.predict(stop)
         assert session.known.predicted == {}
+
+
+def test_a_candidate_can_be_timed_by_its_region(net):
+    with (
+        PlantedMeasurer(lambda graph, _: 1e6 * len(graph.nodes)) as measurer,
+        Session(net, measurer=measurer) as session,
+    ):
+        fold = next(c for c in session.candidates() if c.nodes == ("n1", "n2"))
+        region = session.measure_region(fold.id)
+    assert region.nodes == (4, 3)
+    assert region.delta.ratio == pytest.approx(3 / 4, rel=0.01)
