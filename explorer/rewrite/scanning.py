@@ -21,7 +21,6 @@ from explorer.rewrite.rule import WHOLE_GRAPH, Rule
 from explorer.rewrite.ruleset import RuleSet
 
 Answers = tuple[Candidate | Rejection, ...]
-_FREED_AT_ONCE = 32  # no match removes more readers of one constant than this
 _MARGIN = 1  # the engine itself looks one hop further: who else reads a value
 
 
@@ -78,16 +77,19 @@ def rescan(previous: Scan, before: Graph, after: Graph, rules: RuleSet) -> Scan:
     context, order = Context(after), _order(after)
     present = set(order)
     found = {i: known for i, known in previous.answers.items() if i in present}
-    everywhere = [rule for rule in rules if rule.reach >= WHOLE_GRAPH]
     limit = max((rule.reach for rule in rules if rule.reach < WHOLE_GRAPH), default=0) + _MARGIN
-    for node, hops in _distances(_seeds(before, after), limit).items():
-        asked, known = {}, found.get(node_id(node), {})
-        for rule in rules.anchored_at(operator(node)):
-            is_known = hops > rule.reach + _MARGIN and rule.name in known
-            asked[rule.name] = known[rule.name] if is_known else _ask(rule, node, context)
-        found[node_id(node)] = asked
-    if everywhere:
-        _ask_everywhere(everywhere, context, found)
+    change = _change(before, after)
+    due = _sharing(change.sharing, found, after, rules)
+    for node, hops in _distances(change.seeds, limit).items():
+        near = (rule for rule in rules.anchored_at(operator(node)) if hops <= rule.reach + _MARGIN)
+        due.setdefault(node, set()).update(near)
+    for rule in rules:
+        if rule.reach >= WHOLE_GRAPH:
+            for node in after.nodes:
+                if "*" in rule.anchors or operator(node) in rule.anchors:
+                    due.setdefault(node, set()).add(rule)
+    for node, wanted in due.items():
+        found[node_id(node)] = _ask_again(node, wanted, context, rules, found.get(node_id(node)))
     return Scan(after.fingerprint(), order, found)
 
 
@@ -95,13 +97,32 @@ def _order(graph: Graph) -> tuple[str, ...]:
     return tuple(node_id(node) for node in graph.nodes)
 
 
-def _ask_everywhere(rules: list[Rule], context: Context, found: dict[str, dict[str, Answers]]) -> None:
-    for node in context.graph.nodes:
-        name = operator(node)
-        fitting = [rule for rule in rules if name in rule.anchors or "*" in rule.anchors]
-        if fitting:
-            known = found.get(node_id(node), {})
-            found[node_id(node)] = {**known, **{rule.name: _ask(rule, node, context) for rule in fitting}}
+def _ask_again(
+    node: ir.Node, due: set[Rule], context: Context, rules: RuleSet, known: dict[str, Answers] | None
+) -> dict[str, Answers]:
+    """The answers at a node with those of the rules that are due replaced; all of them at a new node."""
+    if known is None:
+        return {rule.name: _ask(rule, node, context) for rule in rules.anchored_at(operator(node))}
+    return {**known, **{rule.name: _ask(rule, node, context) for rule in due}}
+
+
+def _sharing(
+    readers: set[str], found: dict[str, dict[str, Answers]], after: Graph, rules: RuleSet
+) -> dict[ir.Node, set[Rule]]:
+    """Rules to ask again because a constant gained or lost readers: it decides how many bytes are freed.
+
+    That concerns the readers themselves, and candidates that remove one of them.
+    """
+    due: dict[ir.Node, set[Rule]] = {}
+    for identifier, by_rule in found.items():
+        for name, answers_there in by_rule.items():
+            touched = identifier in readers or any(
+                isinstance(answer, Candidate) and not readers.isdisjoint(answer.nodes)
+                for answer in answers_there
+            )
+            if touched:
+                due.setdefault(after.node(identifier), set()).add(rules[name])
+    return due
 
 
 def _ask(rule: Rule, node: ir.Node, context: Context) -> Answers:
@@ -111,21 +132,25 @@ def _ask(rule: Rule, node: ir.Node, context: Context) -> Answers:
     )
 
 
-def _seeds(before: Graph, after: Graph) -> set[ir.Node]:
-    """Nodes that are new, changed, of another shape, or beside (also by a shared constant) one that changed."""
+@dataclass(frozen=True)
+class _Change:
+    """Nodes of the new graph that are new, changed or beside a changed one; ids of co-readers of constants."""
+
+    seeds: set[ir.Node]
+    sharing: set[str]
+
+
+def _change(before: Graph, after: Graph) -> _Change:
     added, removed, changed = changed_nodes(before, after)
     seeds = {after.node(i) for i in (*added, *changed)}
-    for node in tuple(seeds):
-        seeds.update(_beside(node, also_by_constants=True))
-    for identifier in (*removed, *changed):
-        beside = _beside(before.node(identifier), also_by_constants=True)
-        counterparts = (after.find_node(node_id(other)) for other in beside)
-        seeds.update(node for node in counterparts if node is not None)
+    touched = [*seeds, *(before.node(i) for i in (*removed, *changed))]
+    beside = {node_id(other) for node in touched for other in _beside(node)}
+    seeds.update(node for i in beside if (node := after.find_node(i)) is not None)
     for node in after.nodes:
         old = before.find_node(node_id(node))
         if old is not None and _outputs(old) != _outputs(node):
             seeds.add(node)
-    return seeds
+    return _Change(seeds, {node_id(reader) for node in touched for reader in _co_readers(node)})
 
 
 def _outputs(node: ir.Node) -> list[tuple[object, ...]]:
@@ -150,25 +175,26 @@ def _distances(seeds: Iterable[ir.Node], limit: int) -> dict[ir.Node, int]:
     return distance
 
 
-def _beside(node: ir.Node, *, also_by_constants: bool = False) -> Iterator[ir.Node]:
-    """Nodes that touch one of its values, the node that holds it, and the nodes it holds.
-
-    A shared constant connects nodes only where its readers change and are few: it decides how many bytes a
-    match frees that removes all of them.
-    """
+def _beside(node: ir.Node) -> Iterator[ir.Node]:
+    """Nodes that touch one of its values (constants apart), the node that holds it, the nodes it holds."""
     for value in (*node.inputs, *node.outputs):
         if value is None:
             continue
         producer = value.producer()
         if producer is not None:
             yield producer
-        uses = value.uses()
-        is_constant = value.is_initializer() or is_constant_node(producer)
-        if not is_constant or (also_by_constants and len(uses) <= _FREED_AT_ONCE):
-            yield from (reader for reader, _ in uses)
+        if not (value.is_initializer() or is_constant_node(producer)):
+            yield from (reader for reader, _ in value.uses())
     holder = holder_of(node)
     if holder is not None:
         yield holder
     for attribute in node.attributes.values():
         for body in bodies_of(attribute):
             yield from body
+
+
+def _co_readers(node: ir.Node) -> Iterator[ir.Node]:
+    """Nodes that read a constant this node reads."""
+    for value in node.inputs:
+        if value is not None and (value.is_initializer() or is_constant_node(value.producer())):
+            yield from (reader for reader, _ in value.uses())
