@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 failed, 2 bad input. ``EXPLORER_STRICT=1`` lets unexpected
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -60,6 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_looking(commands)
     _add_targets(commands)
     _add_changing(commands)
+    _add_fusion(commands)
     _add_tables(commands)
     return parser
 
@@ -169,6 +171,28 @@ def _add_changing(commands: Commands) -> None:
     parser.set_defaults(run=run.replay)
 
 
+def _add_fusion(commands: Commands) -> None:
+    from explorer import fuse_commands as run
+
+    parser = _model_command(commands, "fuse", "fusion groups that fit a buffer, and their DRAM traffic")
+    parser.add_argument("--scheme", default="lbdf", choices=run.SCHEME_NAMES)
+    parser.add_argument(
+        "--buffer-kb", type=_number, default=256, metavar="N", help="KB of 1024 bytes (default 256)"
+    )
+    parser.add_argument("--search", default="exact", choices=run.SEARCH_NAMES)
+    parser.add_argument(
+        "--explainer", default="none", choices=["none"], help="what splits groups that do not fit"
+    )
+    parser.add_argument("--budget", type=_positive, default=1000, help="plans to propose (default 1000)")
+    parser.add_argument("--seed", type=int, default=0, help="of the search")
+    parser.add_argument("--element-bytes", type=int, default=2, choices=[1, 2, 4], help="default 2")
+    parser.add_argument(
+        "--time-limit", type=_seconds, default=60, metavar="S", help="seconds for the optimum (default 60)"
+    )
+    parser.add_argument("--out", metavar="PLAN.json", help="write the plan")
+    parser.set_defaults(run=run.fuse)
+
+
 def _add_tables(commands: Commands) -> None:
     from explorer import commands as run
 
@@ -218,6 +242,20 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+    return value
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be a finite number, not {text}")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = _number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"must be more than 0, not {text}")
     return value
 
 

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 BENCHMARKS = {
     "calibrate": "explorer.bench.calibrate",
+    "fusion": "explorer.bench.fusion",
     "portability": "explorer.bench.portability",
     "regions": "explorer.bench.regions",
+    "rules": "explorer.bench.rules",
     "view": "explorer.bench.view",
 }
 

@@ -34,7 +34,8 @@ INSIDE: dict[str, set[str]] = {
     "launch": {"errors", "graph"},
     "commands": {*_VALUES, "session", "bench"},
     "target_commands": {*_VALUES, "session", "bench", "commands"},
-    "cli": {*_VALUES, "session", "bench", "launch", "commands", "target_commands"},
+    "fuse_commands": {"errors", "records", "graph", "fusion", "commands"},
+    "cli": {*_VALUES, "session", "bench", "launch", "commands", "target_commands", "fuse_commands"},
     "__main__": {"cli"},
     "__init__": {"graph", "session", "ui"},
 }

@@ -1,0 +1,105 @@
+"""``explorer fuse``: thin over ``explorer.fusion.fuse``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from explorer.commands import print_result
+from explorer.errors import InputError
+from explorer.records import write_json
+
+if TYPE_CHECKING:
+    from explorer.fusion import FuseResult, Scheme, SearchEvent
+
+SEARCH_NAMES = ("rs", "ls", "nsga2", "greedy", "exact", "interval")
+SCHEME_NAMES = ("lbdf", "brr")
+_SHOWN_GROUPS = 40
+_DIMS = re.compile(r"dims=\{'([^']+)': (\d+)\}")
+
+
+def fuse(arguments: Namespace) -> int:
+    """``explorer fuse``."""
+    from explorer.fusion import fuse as search_plan
+    from explorer.graph import load
+
+    graph = load(arguments.model, fill_weights=arguments.fill_weights)
+    try:
+        result = search_plan(
+            graph,
+            scheme=arguments.scheme,
+            buffer_kb=arguments.buffer_kb,
+            search=arguments.search,
+            budget=arguments.budget,
+            seed=arguments.seed,
+            element_bytes=arguments.element_bytes,
+            dims=dict(arguments.dim),
+            time_limit_seconds=arguments.time_limit,
+            on_event=_show_event,
+        )
+    except InputError as error:
+        raise InputError(_DIMS.sub(r"--dim \1=\2", str(error))) from error
+    data = result.to_json() | {"explainer": arguments.explainer, "out": None}
+    if arguments.out:
+        data["out"] = str(write_json(arguments.out, result.plan.to_json()))
+    return print_result(arguments, data, _lines(result, data["out"]))
+
+
+def _lines(result: FuseResult, out: object) -> list[str]:
+    from explorer.fusion import KB, Plan
+
+    plan, scheme = result.plan, result.plan.scheme
+    alone = Plan.layer_by_layer(scheme).dram_bytes
+    removed = scheme.removed()
+    settings = f"{scheme.name.upper()}, buffer {scheme.capacity_bytes / KB:g} KB, KB = 1024 bytes, predicted"
+    lines = [
+        f"{scheme.network.name}: {plan.dram_bytes / KB:,.2f} KB of DRAM traffic in {len(plan.masks)} groups",
+        settings,
+        f"layer by layer {alone / KB:,.2f} KB; largest group {plan.largest_demand_bytes / KB:,.2f} KB on chip",
+        _gap_line(result),
+        f"{result.search}: {result.plans} plans in {result.seconds:.2f} s, {result.invalid_met} groups did not fit",
+    ]
+    if removed:
+        lines.append(f"{len(removed)} operations fit no group and are in no total:")
+        lines += [f"  {one.node} {one.op_type}: {one.reason}" for one in removed[:_SHOWN_GROUPS]]
+    lines += [_group_line(number, plan.scheme, mask) for number, mask in _largest(result)]
+    return [*lines, *([f"wrote {out}"] if out else [])]
+
+
+def _gap_line(result: FuseResult) -> str:
+    from explorer.fusion import KB
+
+    best = result.optimum
+    if best.is_proved:
+        return f"gap to the optimum: {result.gap_ratio:.2%} of {best.bound_bytes / KB:,.2f} KB (proved, {best.method})"
+    if not best.bound_bytes:
+        return "gap to the optimum: unknown, no bound was found in time; give more with --time-limit"
+    return (
+        f"gap to the optimum: at most {result.gap_ratio:.2%}; no plan moves less than "
+        f"{best.bound_bytes / KB:,.2f} KB (bound by {best.method}, not proved)"
+    )
+
+
+def _largest(result: FuseResult) -> list[tuple[int, int]]:
+    """Number and bits of groups of several operations, in the order in which they run."""
+    found = [(i, mask) for i, mask in enumerate(result.plan.masks, start=1) if mask & (mask - 1)]
+    return found[:_SHOWN_GROUPS]
+
+
+def _group_line(number: int, scheme: Scheme, mask: int) -> str:
+    from explorer.fusion import KB
+
+    cost = scheme.cost(mask)
+    names = " ".join(scheme.network.ids(mask))
+    return f"group {number}: {cost.demand_bytes / KB:,.2f} KB on chip, {cost.dram_bytes / KB:,.2f} KB moved: {names}"
+
+
+def _show_event(event: SearchEvent) -> None:
+    """One line on a terminal that the next one replaces."""
+    if not sys.stderr.isatty() or not (event.is_done or event.plans % 50 == 0):
+        return
+    share = "" if event.progress is None else f", {event.progress:.0%}"
+    end = "\r\x1b[K" if event.is_done else ""
+    sys.stderr.write(f"\r\x1b[K{event.plans} plans{share}, best {event.best_bytes / 1024:,.2f} KB{end}")
