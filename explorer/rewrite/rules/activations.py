@@ -66,7 +66,7 @@ class PReluToLeakyRelu(PatternRule):
     preconditions = "The slope a constant (up to 65,536 elements) whose elements are all equal."
     evidence = "LeakyRelu is fused into Conv and Gemm, PRelu is not."
     anchors = ("PRelu",)
-    reach = 0
+    reach = 1
     min_opset = 6
     dtypes = FLOAT_OR_HALF
 

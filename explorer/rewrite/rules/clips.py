@@ -37,7 +37,7 @@ class MaxZeroToRelu(PatternRule):
     preconditions = f"Two operands, one a one-element zero that does not enlarge the other. {_NAN}"
     evidence = "onnxscript ships it; Conv and Gemm fusions know Relu only."
     anchors = ("Max",)
-    reach = 0
+    reach = 1
     min_opset = 8
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -94,7 +94,7 @@ class ClipToRelu(PatternRule):
     preconditions = f"The lower bound a constant zero, the upper bound absent or not finite. {_NAN}"
     evidence = "Conv and Gemm fusions take either."
     anchors = ("Clip",)
-    reach = 0
+    reach = 1
     dtypes = FLOAT_HALF_DOUBLE
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

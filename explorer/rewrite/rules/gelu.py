@@ -29,7 +29,7 @@ class _FuseGelu(Rule):
     numeric_class = NumericClass.REASSOCIATED
     preconditions = _FORMS
     evidence = _EVIDENCE
-    reach = 6
+    reach = 7
     op_type = "Gelu"
     domain = ""
     attributes: ClassVar[dict[str, object]] = {}

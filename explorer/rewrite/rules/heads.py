@@ -18,6 +18,7 @@ from explorer.rewrite.rules.axes import perm_of
 from explorer.rewrite.rules.patterns import describe_dims
 
 Dim = int | str | None
+MOST_MOVES = 3  # Transposes and Reshapes between a projection and the product with it
 
 
 class Layout(StrEnum):
@@ -67,8 +68,10 @@ class Heads:
         same = {Layout.FLAT: Layout.BSND}
         return int(same.get(self.layout, self.layout) != same.get(wanted, wanted))
 
-    def peeled(self) -> Heads:
+    def peeled(self, steps: int = MOST_MOVES) -> Heads:
         """The same tensor further up: before its Transpose, and before the heads were split."""
+        if not steps:
+            return self
         node = producer(self.value, "Transpose", "Reshape")
         source = None if node is None else operand(node, 0)
         if node is None or source is None or node.graph is not self.value.graph:
@@ -76,7 +79,7 @@ class Heads:
         layout = self._before(node) if node.op_type == "Transpose" else self._unsplit(source)
         if layout is None:
             return self
-        return Heads(source, layout, self.heads, self.size, (*self.nodes, node)).peeled()
+        return Heads(source, layout, self.heads, self.size, (*self.nodes, node)).peeled(steps - 1)
 
     def _before(self, transpose: ir.Node) -> Layout | None:
         """The layout that a Transpose turns into this one."""

@@ -26,7 +26,7 @@ class PowToSqrt(PatternRule):
     )
     evidence = "ORT 1.32 CPU: Pow is one of the slowest element-wise kernels (E2: -40 % for squares)."
     anchors = ("Pow",)
-    reach = 0
+    reach = 1
     min_opset = 7
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -94,7 +94,7 @@ class DivToMulReciprocal(PatternRule):
     preconditions = "Float; y is not constant (E1 stores the reciprocal of a constant)."
     evidence = "Pays where y is much smaller than x (one value per row). Hides norms from ORT's own matcher."
     anchors = ("Div",)
-    reach = 0
+    reach = 1
     min_opset = 7
     dtypes = FLOAT_HALF_DOUBLE
 

@@ -21,11 +21,9 @@ from explorer.rewrite.context import (
     rank,
     text,
 )
-from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
+from explorer.rewrite.rule import WHOLE_GRAPH, Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
 from explorer.rewrite.rules.patterns import absorbed, describe_dims, is_last_axis
 from explorer.rewrite.rules.siblings import groups, slices, split, split_bytes
-
-EVERYWHERE = 1_000_000  # whether a path joins two nodes may depend on any node of the graph
 
 
 class StackMatMulsOfSameWeight(Rule):
@@ -41,7 +39,7 @@ class StackMatMulsOfSameWeight(Rule):
     )
     evidence = "Not measured: one larger product against two copies."
     anchors = ("MatMul",)
-    reach = EVERYWHERE
+    reach = WHOLE_GRAPH  # a path from one product to another may lead anywhere
     min_opset = 4
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
