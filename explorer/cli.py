@@ -130,6 +130,7 @@ def _add_targets(commands: Commands) -> None:
     parser.add_argument("--budget", type=_positive, default=30, help="comparisons per search (default 30)")
     parser.add_argument("--screening", action="store_true", help="measure cells by screening")
     parser.add_argument("--fill-weights", type=int, metavar="SEED", help="as for other commands")
+    _add_device(parser)
     _add_opt_in(parser)
     parser.set_defaults(run=run.portability)
 
@@ -141,6 +142,11 @@ def _add_targets(commands: Commands) -> None:
     parser.add_argument("--mode", choices=["validated", "screening", "adaptive"], default="validated")
     parser.add_argument("--record", metavar="FILE", help="JSON lines to write and to go on with")
     parser.set_defaults(run=run.calibrate)
+
+    parser = _command(commands, "exchange", "carry measurements from one machine to another")
+    parser.add_argument("direction", choices=["export", "import"])
+    parser.add_argument("file", metavar="FILE.jsonl")
+    parser.set_defaults(run=run.exchange)
 
 
 def _add_changing(commands: Commands) -> None:
@@ -232,6 +238,13 @@ def _add_filling(parser: argparse.ArgumentParser) -> None:
 
 def _add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default=DEFAULT_TARGET, help=f"default {DEFAULT_TARGET}")
+    _add_device(parser)
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    text = "measure on another machine: a dask scheduler's address"
+    parser.add_argument("--scheduler", metavar="ADDRESS", help=text)
+    parser.add_argument("--device", metavar="NAME", help="the tag of the workers to measure on")
 
 
 def _add_opt_in(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from explorer.errors import InputError
 
 if TYPE_CHECKING:
     from explorer.graph import TensorInfo
-    from explorer.runtime import Delta, Progress
+    from explorer.runtime import Delta, Measurer, Progress
     from explorer.session import CandidateRow, Session
     from explorer.session.optimise import OptimiseEvent
 
@@ -92,7 +92,11 @@ def measure(arguments: Namespace) -> int:
 
     mode = Mode.SCREENING if arguments.screening else Mode.VALIDATED
     with Session(
-        arguments.a, target=arguments.target, fill_weights=arguments.fill_weights, dims=dict(arguments.dim)
+        arguments.a,
+        target=arguments.target,
+        fill_weights=arguments.fill_weights,
+        dims=dict(arguments.dim),
+        measurer=remote_measurer(arguments),
     ) as session:
         if arguments.b is None:
             latency = session.measurer.latency(
@@ -241,7 +245,20 @@ def open_session(arguments: Namespace, opt_in: bool = False) -> Session:
         fill_weights=arguments.fill_weights,
         dims=dict(arguments.dim),
         opt_in=opt_in or getattr(arguments, "opt_in", False),
+        measurer=remote_measurer(arguments),
     )
+
+
+def remote_measurer(arguments: Namespace) -> Measurer | None:
+    """A measurer on the device that the options name; None to measure here."""
+    if not arguments.device and not arguments.scheduler:
+        return None
+    if not arguments.device or not arguments.scheduler:
+        raise InputError("Measuring on another machine needs both --scheduler ADDRESS and --device NAME.")
+    from explorer.runtime import Measurer
+    from explorer.runtime.remote import DeviceExecutor, connect
+
+    return Measurer(executor=DeviceExecutor(connect(arguments.scheduler), arguments.device))
 
 
 def _known_rules(names: Iterable[str] | None) -> None:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from explorer.commands import delta_text, open_session, print_result, say, show_progress
+from explorer.commands import delta_text, open_session, print_result, remote_measurer, say, show_progress
 
 if TYPE_CHECKING:
     from explorer.runtime import Progress
@@ -61,7 +61,7 @@ def portability(arguments: Namespace) -> int:
         fill_weights=arguments.fill_weights,
         opt_in=arguments.opt_in,
     )
-    with Measurer() as measurer:
+    with remote_measurer(arguments) or Measurer() as measurer:
         matrix = matrix_of(plan, measurer, _say_progress)
     lines = [f"{c.model}: {c.row} -> {c.column}: {delta_text(c.delta) or c.failure}" for c in matrix.cells]
     lines.append(matrix.sentence())
@@ -84,7 +84,7 @@ def calibrate(arguments: Namespace) -> int:
         protocol=Protocol.of(arguments.mode).for_threads(target.threads),
     )
     record = Path(arguments.record) if arguments.record else None
-    with Measurer() as measurer:
+    with remote_measurer(arguments) or Measurer() as measurer:
         data = summarise(measure_pairs(plan, measurer, record, _say_progress), plan)
     lines = [
         f"{data['claims']} of {data['pairs']} A/A pairs were called different: {_share(data['false_claims'])}"
@@ -95,6 +95,19 @@ def calibrate(arguments: Namespace) -> int:
         for p in data["power"]
     ]
     return print_result(arguments, data, [*lines, f"{data['protocol']} on {data['target']}"])
+
+
+def exchange(arguments: Namespace) -> int:
+    """``explorer exchange``: the results of this machine's cache as a file, or those of another one."""
+    from explorer.runtime.cache import ResultCache
+    from explorer.runtime.exchange import export_cache, import_cache
+
+    if arguments.direction == "export":
+        count, verb = export_cache(ResultCache(), arguments.file), "written to"
+    else:
+        count, verb = import_cache(arguments.file, ResultCache()), "read from"
+    data = {"direction": arguments.direction, "file": arguments.file, "results": count}
+    return print_result(arguments, data, [f"{count} results {verb} {arguments.file}"])
 
 
 def _share(found: dict[str, float] | None) -> str:

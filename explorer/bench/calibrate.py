@@ -115,13 +115,14 @@ def calibrate(
     Raises:
         InputError: the record is not one, or a model cannot be opened.
     """
+    graphs = {name: load(name) for name in plan.models}
     key = _key(plan, measurer)
     known = {(t.model, t.effect, t.number): t for t in read_trials(record) if t.key == key}
     cases, trials = list(plan.cases()), []
     for done, case in enumerate(cases):
         kind = f"planted {100 * case[1]:.0f} %" if case[1] else "A/A"
         progress(Progress(done, len(cases), f"pair {done + 1}: {case[0]}, {kind}"))
-        trial = known.get(case) or _trial(case, plan, measurer, key)
+        trial = known.get(case) or _trial(case, graphs[case[0]], plan, measurer, key)
         if trial is not None and case not in known and record is not None:
             with record.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(trial.to_json()) + "\n")
@@ -129,10 +130,11 @@ def calibrate(
     return trials
 
 
-def _trial(case: tuple[str, float, int], plan: Plan, measurer: Measurer, key: str) -> Trial | None:
+def _trial(
+    case: tuple[str, float, int], graph: Graph, plan: Plan, measurer: Measurer, key: str
+) -> Trial | None:
     """One pair; None if it was lost, which is no verdict."""
     model, effect, number = case
-    graph = load(model)
     try:
         other, feeds, expected = _pair(graph, effect, measurer, plan.target)
         found = measurer.measure(graph, other, feeds, plan.target, plan.protocol, fresh=True, absorb=False)

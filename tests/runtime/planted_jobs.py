@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 from explorer.errors import RuntimeFailure
 
@@ -79,3 +80,20 @@ def count_to(limit, progress):
 
 def give_a_lambda():
     return lambda: None
+
+
+def kill_the_parent_once(marker):
+    """Take the worker that started this process down, unless that happened before."""
+    if not Path(marker).exists():
+        Path(marker).touch()
+        kill_the_parent()
+    return "second attempt"
+
+
+def kill_the_parent():
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(30)
+
+
+def device():
+    return os.environ.get("EXPLORER_DEVICE", "")
