@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
 from explorer.rewrite.context import Context, array, dim, is_const, nbytes, operand, producer, rank, text
-from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
+from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
+from explorer.rewrite.rules.patterns import both_orders
 
 
-class MatMulAddToGemm(PatternRule):
+class MatMulAddToGemm(Rule):
     """A @ B + C becomes Gemm(A, B, C)."""
 
     name = "matmul-add-to-gemm"
@@ -23,31 +24,24 @@ class MatMulAddToGemm(PatternRule):
     preconditions = "A and B of rank 2; C broadcasts one way to [M, N]; the product read by nothing else."
     evidence = "ORT 1.32 CPU: -4 to -6 % at M=1, -1 to -2 % at M=128 at DISABLE; absorbed at ALL."
     anchors = ("Add",)
+    reach = 2
     min_opset = 7
 
-    def match(self, node: ir.Node, context: Context) -> Match | None:
-        """An Add of which one operand is a MatMul, in either order."""
-        for position in (0, 1):
-            matmul = producer(node.inputs[position], "MatMul")
-            if matmul is not None:
-                return self._match(node, matmul, node.inputs[1 - position])
-        return None
-
-    def _match(self, add: ir.Node, matmul: ir.Node, bias: ir.Value | None) -> Match | None:
-        product = matmul.outputs[0]
-        if (rank(matmul.inputs[0]) or 0) > 2 and rank(matmul.inputs[1]) == 2:
-            return None  # flatten-matmul-add-to-gemm answers for batches
-        for value in matmul.inputs:
-            refuse_unless(rank(value) == 2, f"{text(value)} has rank {rank(value)}, Gemm needs 2", matmul)
-        refuse_unless(rank(bias) is not None, f"the rank of {text(bias)} is unknown", matmul)
-        refuse_unless(
-            _broadcasts_one_way(bias, product),
-            f"{text(bias)} does not broadcast one way to the shape of {text(product)}; the Add changes the shape",
-            matmul,
-        )
-        bindings = {"matmul": matmul, "bias": bias}
-        summary = f"{text(product)} + {text(bias)} becomes one Gemm"
-        return Match((matmul, add), (add.outputs[0],), bindings, summary=summary)
+    def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
+        """One match per operand of the Add that is a MatMul."""
+        for position, (product, bias) in enumerate(both_orders(node)):
+            matmul = producer(product, "MatMul")
+            if matmul is None or product is bias:
+                continue
+            if (rank(matmul.inputs[0]) or 0) > 2 and rank(matmul.inputs[1]) == 2:
+                continue  # flatten-matmul-add-to-gemm answers for batches
+            problem = _problem(matmul, bias)
+            if problem is not None:
+                yield Refusal(problem, (matmul,))
+                continue
+            bindings = {"matmul": matmul, "bias": bias}
+            summary = f"{text(product)} + {text(bias)} becomes one Gemm"
+            yield Match((matmul, node), (node.outputs[0],), bindings, f"operand{position}", summary)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One Gemm with the attributes at their defaults."""
@@ -65,6 +59,7 @@ class GemmToMatMulAdd(PatternRule):
     preconditions = "alpha = beta = 1; A not transposed; B not transposed, or constant."
     evidence = "The reverse of D1; exposes the product to D5."
     anchors = ("Gemm",)
+    reach = 1
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -91,6 +86,20 @@ class GemmToMatMulAdd(PatternRule):
         value = build.op("MatMul", [gemm.inputs[0], weight], like=like)
         bias = operand(gemm, 2)
         return [value if bias is None else build.op("Add", [value, bias], like=like)]
+
+
+def _problem(matmul: ir.Node, bias: ir.Value) -> str | None:
+    product = matmul.outputs[0]
+    for value in matmul.inputs:
+        if rank(value) != 2:
+            return f"{text(value)} has rank {rank(value)}, Gemm needs 2"
+    if rank(bias) is None:
+        return f"the rank of {text(bias)} is unknown"
+    if _broadcasts_one_way(bias, product):
+        return None
+    return (
+        f"{text(bias)} does not broadcast one way to the shape of {text(product)}; the Add changes the shape"
+    )
 
 
 def _broadcasts_one_way(bias: ir.Value | None, product: ir.Value) -> bool:

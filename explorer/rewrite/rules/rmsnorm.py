@@ -41,6 +41,11 @@ class FuseRmsNorm(PatternRule):
         norm = read_norm(node)
         if norm is None or norm.centred:
             return None
+        refuse_unless(
+            context.opset >= 23,
+            f"RMSNormalization needs opset 23, the model imports {context.opset}; written with Pow and Div (rules "
+            "mul-to-square, mul-reciprocal-to-div) ONNX Runtime fuses it itself",
+        )
         refuse_odd_parameters(norm)
         summary = f"{text(norm.output)} = RMSNormalization({text(norm.source)})"
         size = norm.parameter_bytes(scale=True, bias=False)

@@ -44,6 +44,14 @@ def test_bias_may_be_a_row_a_column_a_scalar_or_computed():
     assert ops(apply_only(computed, FUSE)) == {"MatMul": 1, "Relu": 1, "Gemm": 1}
 
 
+def test_sum_of_two_products_has_two_candidates():
+    graph = product("m = MatMul(x, w)  n = MatMul(x, v)  y = Add(m, n)", v=W[::-1].copy())
+    found = candidates(graph, FUSE)
+    assert len(found) == 2
+    for candidate in found:
+        assert ops(apply_checked(graph, candidate)) == {"MatMul": 1, "Gemm": 1}
+
+
 def test_dynamic_rows_and_other_float_types():
     assert ops(apply_only(product(left="float[n,4]", out="float[n,5]"), FUSE)) == {"Gemm": 1}
     for kind, dtype in (("double", "f8"), ("float16", "f2")):
