@@ -7,9 +7,9 @@ Tests, notebooks, the command line and the widgets call the same methods. Comman
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from explorer.session.sites import Sites, rules_on_offer
 from explorer.session.snapshot import Snapshot
 from explorer.session.taking import ExportResult, export, trajectory
 from explorer.session.view import take_snapshot
+
+if TYPE_CHECKING:
+    from explorer.session.fusion import FusionBench
 
 T = TypeVar("T")
 DEFAULT_TARGET = "ort:level=all,threads=1"
@@ -417,6 +420,15 @@ class Session(Insights):
         from explorer.session.storage import read_session
 
         return read_session(path, measurer)
+
+    # Fusion
+
+    @cached_property
+    def fusion(self) -> FusionBench:
+        """Fusion groups against a buffer, plans and their searches, on the current graph."""
+        from explorer.session.fusion import FusionBench
+
+        return FusionBench(self)
 
     # Background
 
