@@ -49,9 +49,9 @@ class DropExpandBeforeBroadcast(Rule):
         """Every operand of an element-wise operator that is an Expand."""
         for index, value in enumerate(node.inputs):
             expand = producer(value, "Expand")
-            if expand is None or expand.inputs[0] is None:
+            if expand is None or expand.inputs[0] is None or value in node.inputs[:index]:
                 continue
-            operands = [*node.inputs[:index], expand.inputs[0], *node.inputs[index + 1 :]]
+            operands = [expand.inputs[0] if other is value else other for other in node.inputs]
             if not results_in([v for v in operands if v is not None], node.outputs[0]):
                 yield Refusal(
                     f"{text(node.outputs[0])} may be smaller without {text(value)}: no other operand is known to have "

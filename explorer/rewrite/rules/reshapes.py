@@ -127,11 +127,10 @@ class ReshapeToFlatten(PatternRule):
     family = "G9"
     title = "Reshape to Flatten"
     numeric_class = NumericClass.EXACT
-    inverse = "flatten-to-reshape"
     preconditions = (
         "Two dims, the first provably the product of the leading dims of x (or the second of the others)."
     )
-    evidence = "The reverse of G9."
+    evidence = "The reverse of G9 (which writes the target in one way of several)."
     anchors = ("Reshape",)
     dtypes = None
     reach = 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import onnx_ir as ir
 
@@ -19,6 +20,8 @@ from explorer.rewrite.rules.slice_parts import (
     normal_bounds_of,
     slice_bytes,
 )
+
+_MOST_TILINGS = 8  # of one axis that are offered
 
 
 class EliminateSlice(Bypass):
@@ -104,23 +107,29 @@ class SlicesToSplit(Rule):
             if not isinstance(total, int):
                 yield Refusal(f"dim {axis} of {text(node.inputs[0])} is not static", tuple(found.values()))
                 continue
-            tiles = _tiling(found, total)
-            if tiles is None:
+            tilings = list(islice(_tilings(sorted(found, key=_start), 0, total), _MOST_TILINGS))
+            if not tilings:
                 covered = ", ".join(f"{b.start}:{b.end}" for b in sorted(found, key=_start))
                 reason = f"the slices {covered} do not tile dim {axis} of {text(node.inputs[0])} ({total})"
                 yield Refusal(reason, tuple(found.values()))
-                continue
-            nodes = tuple(sorted((found[b] for b in tiles), key=context.position.__getitem__))
-            by_start = tuple(found[b].outputs[0] for b in tiles)
-            sizes = [b.end - b.start for b in tiles]
-            drops = tuple(value for n in nodes for value in n.inputs[1:])
-            size = 8 * len(sizes) if context.opset >= 13 else 0
-            summary = f"{len(sizes)} slices of {text(node.inputs[0])} become one Split"
-            yield Match(nodes, by_start, {"axis": axis, "sizes": sizes}, f"axis{axis}", summary, size, drops)
+            for tiles in tilings:
+                yield self._match([found[bounds] for bounds in tiles], tiles, axis, context)
+
+    def _match(
+        self, slices: Sequence[ir.Node], tiles: Sequence[Bounds], axis: int, context: Context
+    ) -> Match:
+        nodes = tuple(sorted(slices, key=context.position.__getitem__))
+        sizes = [bounds.end - bounds.start for bounds in tiles]
+        bindings = {"source": nodes[0].inputs[0], "axis": axis, "sizes": sizes}
+        drops = tuple(value for n in nodes for value in n.inputs[1:])
+        size = 8 * len(sizes) if context.opset >= 13 else 0
+        summary = f"{len(sizes)} slices of {text(nodes[0].inputs[0])} become one Split"
+        outputs = tuple(n.outputs[0] for n in slices)
+        return Match(nodes, outputs, bindings, f"axis{axis}", summary, size, drops)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """One Split."""
-        return split(match.nodes[0].inputs[0], match["sizes"], match["axis"], build)  # type: ignore[arg-type] # siblings() saw it
+        return split(match["source"], match["sizes"], match["axis"], build)
 
 
 class SplitToSlices(PatternRule):
@@ -174,17 +183,16 @@ def _one_axis_slices(members: Sequence[ir.Node]) -> dict[int, dict[Bounds, ir.No
     return {axis: cuts for axis, cuts in found.items() if len(cuts) > 1}
 
 
-def _tiling(found: Mapping[Bounds, ir.Node], total: int) -> list[Bounds] | None:
-    """Bounds that cover 0 to ``total`` one after the other; None if there are none."""
-    tiles: list[Bounds] = []
-    place = 0
-    while place < total:
-        nexts = [b for b in found if b.step == 1 and b.start == place < b.end]
-        if not nexts:
-            return None
-        tiles.append(min(nexts, key=lambda b: b.end))
-        place = tiles[-1].end
-    return tiles if len(tiles) > 1 else None
+def _tilings(found: Sequence[Bounds], place: int, total: int) -> Iterator[list[Bounds]]:
+    """Every way to cover ``place`` to ``total`` by bounds one after the other, at least two from the start."""
+    for bounds in found:
+        if bounds.step != 1 or bounds.start != place or bounds.end <= place:
+            continue
+        if bounds.end == total:
+            if place:
+                yield [bounds]
+        else:
+            yield from ([bounds, *rest] for rest in _tilings(found, bounds.end, total))
 
 
 def _start(bounds: Bounds) -> tuple[int, int]:

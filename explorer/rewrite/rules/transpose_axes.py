@@ -8,7 +8,18 @@ from typing import ClassVar
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.context import Context, is_const, nbytes, operand, producer, rank, shape_of, text
+from explorer.rewrite.context import (
+    Context,
+    is_const,
+    nbytes,
+    operand,
+    operator,
+    producer,
+    rank,
+    readers,
+    shape_of,
+    text,
+)
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal
 from explorer.rewrite.rules.axes import inverse_of, is_identity, perm_of, permuted
 from explorer.rewrite.rules.axis_operators import (
@@ -45,6 +56,8 @@ class _Sink(PatternRule):
         perm = perm_of(transposes[0])
         if perm is None or any(perm_of(t) != perm for t in transposes):
             raise Refusal("the operands are transposed in different ways", transposes)
+        if is_identity(perm):
+            return None
         others = [v for v, t in zip(data_of(node), found, strict=True) if t is None and v is not None]
         if not all(is_const(value) for value in others):
             raise Refusal("not every operand is transposed or constant", transposes)
@@ -82,7 +95,7 @@ class _Hoist(PatternRule):
 
     family = "G3"
     evidence = _EVIDENCE
-    anchors = ("Transpose",)
+    anchors: ClassVar[tuple[str, ...]] = ("Transpose",)
     dtypes = None
     reach = 2
     operators: ClassVar[tuple[str, ...]]
@@ -136,14 +149,47 @@ class SinkTransposeThroughAxisOperator(_Sink):
 
 
 class HoistTransposeThroughAxisOperator(_Hoist):
-    """Transpose(Concat(x, y, axis)) becomes Concat(Transpose(x), Transpose(y), other axis); also Slice, Pad ..."""
+    """Transpose(Concat(x, y, axis)) becomes Concat(Transpose(x), Transpose(y), other axis); also Slice, Split ..."""
 
     name = "hoist-transpose-through-axis-operator"
     title = "Move Transpose above an operator along an axis"
     numeric_class = NumericClass.EXACT
     inverse = "sink-transpose-through-axis-operator"
-    preconditions = "Concat, Slice, Pad, Squeeze or Unsqueeze with constant axes, read by the Transpose only."
+    preconditions = (
+        "Concat, Slice, Pad, Squeeze or Unsqueeze with constant axes, read by the Transpose only; or a Split whose "
+        "parts are all transposed alike and read by nothing else."
+    )
+    anchors = ("Transpose", "Split")
     operators = _MOVERS
+    reach = 2
+
+    def match(self, node: ir.Node, context: Context) -> Match | None:
+        """A Transpose of such an operator's result, or a Split all of whose parts are transposed."""
+        return super().match(node, context) if node.op_type == "Transpose" else _match_split(node, context)
+
+    def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
+        """The transposes, then the operator."""
+        if "split" not in match.bindings:
+            return super().rewrite(match, build)
+        split, parameters = match["split"], match["parameters"]
+        whole = transposed(split.inputs[0], match["perm"], build, match.nodes[1])
+        shapes = [shape_of(value) for value in match.outputs]
+        return list(parameters.build(split, [whole], shapes, build))
+
+
+def _match_split(node: ir.Node, context: Context) -> Match | None:
+    found = [readers(value) for value in node.outputs]
+    transposes = tuple(r[0] for r in found if len(r) == 1 and operator(r[0]) == "Transpose")
+    if not transposes or len(transposes) != len(found):
+        return None
+    perm = perm_of(transposes[0])
+    if perm is None or any(perm_of(t) != perm for t in transposes):
+        raise Refusal("the parts are transposed in different ways", transposes)
+    parameters = renumbered(node, inverse_of(perm), context)
+    bindings = {"split": node, "perm": perm, "parameters": parameters}
+    outputs = tuple(t.outputs[0] for t in transposes)
+    summary = f"{text(node.inputs[0])} is transposed before it is split"
+    return Match((node, *transposes), outputs, bindings, summary=summary)
 
 
 class SinkTransposeThroughReduction(_Sink):

@@ -45,6 +45,8 @@ class SinkTransposeThroughBinary(PatternRule):
         perm = perm_of(transposes[0])
         if perm is None or any(perm_of(t) != perm for t in transposes):
             raise Refusal("the operands are transposed in different ways", transposes)
+        if is_identity(perm):
+            return None
         others = [value for value in values if found[value] is None]
         _refuse_untransposed(others, len(perm), transposes)
         summary = f"{node.op_type} is applied before its operands are transposed"
@@ -129,13 +131,19 @@ def stays(value: ir.Value) -> bool:
 def laid_out(
     value: ir.Value, perm: Sequence[int], build: Builder, made: dict[ir.Value, ir.Value]
 ) -> ir.Value:
-    """A constant at full rank with its axes permuted; one for each operand in ``made``."""
+    """A constant with its axes permuted; one per operand in ``made``.
+
+    Leading ones are left out, unless the constant has the full rank and a leading one already.
+    """
     if value in made or stays(value):
         return made.get(value, value)
     elements = array(value)
     full = elements.reshape((1,) * (len(perm) - elements.ndim) + elements.shape)
-    moved = np.ascontiguousarray(np.transpose(full, perm))
-    made[value] = build.constant(moved, f"{value.name or 'operand'}_transposed")
+    moved = np.transpose(full, perm)
+    keeps_ones = elements.ndim == len(perm) and elements.shape[0] == 1
+    while not keeps_ones and moved.ndim and moved.shape[0] == 1:
+        moved = moved[0]
+    made[value] = build.constant(np.ascontiguousarray(moved), f"{value.name or 'operand'}_transposed")
     return made[value]
 
 

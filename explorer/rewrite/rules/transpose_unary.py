@@ -9,7 +9,7 @@ import onnx_ir as ir
 from explorer.rewrite.builder import Builder, attributes_of
 from explorer.rewrite.context import Context, operand, producer, shape_of, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule
-from explorer.rewrite.rules.axes import perm_of
+from explorer.rewrite.rules.axes import is_identity, perm_of
 from explorer.rewrite.rules.elementwise import UNARY_OPERATORS, apply_function, is_unary, unary_before
 from explorer.rewrite.rules.transposes import transposed
 
@@ -33,7 +33,7 @@ class SinkTransposeThroughUnary(PatternRule):
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """An element-wise node whose input is a Transpose."""
         transpose = producer(operand(node, 0), "Transpose")
-        if transpose is None or not is_unary(node):
+        if transpose is None or not is_unary(node) or is_identity(perm_of(transpose) or (1,)):
             return None
         summary = f"{node.op_type} is applied before {text(transpose.outputs[0])} is transposed"
         return Match((transpose, node), (node.outputs[0],), summary=summary)
@@ -63,7 +63,7 @@ class HoistTransposeThroughUnary(PatternRule):
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose of an element-wise node's result."""
         unary, perm = unary_before(operand(node, 0)), perm_of(node)
-        if unary is None or perm is None:
+        if unary is None or perm is None or is_identity(perm):
             return None
         summary = f"{unary.op_type} is applied after {text(unary.inputs[0])} is transposed"
         return Match((unary, node), (node.outputs[0],), {"perm": perm}, summary=summary)

@@ -89,3 +89,17 @@ def test_expand_with_another_reader_stays():
     result = apply_only(graph, DROP)
     assert ops(result) == {"Expand": 1, "Add": 1, "Relu": 1}
     assert [v.name for v in next(n for n in result.nodes if n.op_type == "Add").inputs] == ["x", "z"]
+
+
+def test_same_expand_on_both_sides():
+    graph = graph_of(
+        "(float[1,3] x, float[2,3] z) => (float[2,3] y) { h = Expand(x, s) y = Where(m, h, h) }",
+        s=np.array([2, 3]),
+        m=np.array([[True], [False]]),
+    )
+    result = apply_only(graph, DROP)
+    assert ops(result) == {"Where": 1}
+    smaller = graph_of(
+        "(float[1,3] x) => (float[2,3] y) { h = Expand(x, s) y = Add(h, h) }", s=np.array([2, 3])
+    )
+    assert candidates(smaller, DROP) == []

@@ -82,7 +82,7 @@ def test_zero_that_copies_another_dynamic_dim_becomes_minus_one():
 
 
 def test_zero_that_copies_an_unknown_dim_next_to_another_is_refused():
-    graph = chain((-1, 0, 6), (0, 6, -1), x="N,M,6", y="?,?,?")
+    graph = chain((-1, 0, 6), (0, 6, -1), x="N,?,6", y="?,?,?")
     assert candidates(graph, TWO) == []
     reason = "the target of 'k' copies a dynamic dim and cannot be written as a constant"
     assert reasons(graph, TWO) == [reason]

@@ -5,6 +5,7 @@ import pytest
 
 from tests.rewrite.harness import (
     apply_all,
+    apply_checked,
     apply_only,
     assert_inverse_restores,
     candidates,
@@ -136,6 +137,14 @@ def test_tiling_slices_come_back():
     graph = tiles([(0, 2), (2, 6)])
     (candidate,) = candidates(graph, TILE)
     assert_inverse_restores(graph, candidate)
+
+
+def test_every_tiling_is_offered():
+    graph = tiles([(0, 2), (2, 6), (0, 4), (4, 6), (2, 4)])
+    found = candidates(graph, TILE)
+    assert [len(c.nodes) for c in found] == [3, 2, 2]
+    for candidate in found:
+        assert ops(apply_checked(graph, candidate))["Split"] == 1
 
 
 def test_slice_beside_the_tiles_stays():

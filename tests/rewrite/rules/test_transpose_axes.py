@@ -153,6 +153,30 @@ def test_split_gives_a_transpose_per_part():
     assert result.nodes[0].attributes["axis"].value == 1
 
 
+def test_equal_transposes_of_all_parts_rise_above_the_split():
+    graph = graph_of(
+        """(float[N,3,4] x) => (float[4,N,1] y, float[4,N,2] z) {
+            a, b = Split<axis=1>(x, sizes)
+            y = Transpose<perm=[2,0,1]>(a)
+            z = Transpose<perm=[2,0,1]>(b)
+        }""",
+        **used("sizes"),
+    )
+    (candidate,) = candidates(graph, HOIST)
+    result = apply_only(graph, HOIST)
+    assert [n.op_type for n in result.nodes] == ["Transpose", "Split"]
+    assert_inverse_restores(graph, candidate)
+
+
+def test_different_transposes_of_parts_stay():
+    graph = graph_of("""(float[2,4] x) => (float[2,2] y, float[2,2] z) {
+        a, b = Split<axis=1>(x)
+        y = Transpose<perm=[1,0]>(a)
+        z = Transpose<perm=[0,1]>(b)
+    }""")
+    assert reasons(graph, HOIST) == ["the parts are transposed in different ways"]
+
+
 def test_concat_of_transposes_and_a_constant():
     graph = graph_of(
         "(float[2,3] x, float[2,3] z) => (float[3,6] y) { s = Transpose(x) t = Transpose(z) y = Concat<axis=1>(s, c, t) }",
