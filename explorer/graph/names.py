@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_LIMIT = 80
+_LIMIT, _HEAD, _TAIL = 200, 60, 120  # the end of a path says more than its beginning
 
 
 def quoted(name: object) -> str:
@@ -19,5 +19,5 @@ def node_label(name: object, op_type: object, domain: object = "") -> str:
 def _plain(name: object) -> str:
     text = name.decode(errors="replace") if isinstance(name, bytes) else str(name)
     if len(text) > _LIMIT:
-        text = f"{text[: _LIMIT // 2]}...{text[-_LIMIT // 4 :]}"
+        text = f"{text[:_HEAD]}...{text[-_TAIL:]}"
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

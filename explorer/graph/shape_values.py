@@ -38,6 +38,12 @@ class ShapeValue:
         """Whether every element is a number."""
         return all(isinstance(element, int) for element in self.elements)
 
+    @property
+    def is_plausible(self) -> bool:
+        """Whether it is short and its numbers fit into 64 bits, as those of any shape do."""
+        numbers = (element for element in self.elements if isinstance(element, int))
+        return len(self.elements) <= _MAX_ELEMENTS and all(-(2**63) <= n < 2**63 for n in numbers)
+
 
 class ShapeEvaluator:
     """Evaluates values on demand, each once; ``nodes`` are those it went through."""
@@ -70,7 +76,7 @@ class ShapeEvaluator:
             return None
         self.nodes.append(node)
         found = rule(node, lambda operand: self.value_of(operand, depth - 1))
-        return found if found is not None and len(found.elements) <= _MAX_ELEMENTS else None
+        return found if found is not None and found.is_plausible else None
 
 
 def known_vectors(graph: ir.Graph) -> dict[ir.Value, np.ndarray]:
@@ -109,7 +115,8 @@ def _operand(node: ir.Node, position: int) -> ir.Value | None:
     return node.inputs[position] if position < len(node.inputs) else None
 
 
-def _dims(value: ir.Value | None) -> tuple[Element, ...] | None:
+def dims_of(value: ir.Value | None) -> tuple[Element, ...] | None:
+    """The dims of a value, each an integer, the name of a dynamic dim or None; None if even the rank is unknown."""
     if value is not None and value.shape is not None:
         return tuple(d if isinstance(d, int) else d.value for d in value.shape)
     tensor = constant_tensor(value)
@@ -128,7 +135,7 @@ _Follow = Callable[[ir.Value | None], ShapeValue | None]
 
 
 def _shape(node: ir.Node, _: _Follow) -> ShapeValue | None:
-    dims = _dims(_operand(node, 0))
+    dims = dims_of(_operand(node, 0))
     if dims is None:
         return None
     start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", None)
@@ -136,7 +143,7 @@ def _shape(node: ir.Node, _: _Follow) -> ShapeValue | None:
 
 
 def _size(node: ir.Node, _: _Follow) -> ShapeValue | None:
-    dims = _dims(_operand(node, 0))
+    dims = dims_of(_operand(node, 0))
     if dims is None:
         return None
     static = [size for size in dims if isinstance(size, int)]
@@ -197,12 +204,12 @@ def _product(node: ir.Node, follow: _Follow) -> ShapeValue | None:
 
 
 def _constant_of_shape(node: ir.Node, follow: _Follow) -> ShapeValue | None:
-    size, dims = follow(_operand(node, 0)), _dims(node.outputs[0])
+    size, dims = follow(_operand(node, 0)), dims_of(node.outputs[0])
     fill = node.attributes.get("value")
     tensor = None if fill is None else fill.as_tensor()
     if size is None or dims is None or len(dims) != 1 or not isinstance(dims[0], int):
         return None
-    if tensor is None or tensor.dtype.is_floating_point() or dims[0] > _MAX_ELEMENTS:
+    if tensor is None or tensor.size != 1 or tensor.dtype not in _INTEGERS or dims[0] > _MAX_ELEMENTS:
         return None
     return ShapeValue((int(tensor.numpy().ravel()[0]),) * dims[0], 1)
 

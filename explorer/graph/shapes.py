@@ -6,20 +6,17 @@ a shape), so that a 2 GB model is checked as quickly as its structure.
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
 from explorer.graph.external import embed
-from explorer.graph.graph import bodies_of, constant_tensor
+from explorer.graph.graph import bodies_of
 from explorer.graph.names import node_label
+from explorer.graph.shape_targets import Dims, computed_shapes
 from explorer.graph.shape_values import known_vectors
 
 _LARGE_BYTES = 1024
-_MOVES_VALUES = set(
-    """Add Cast Concat Div Gather Identity Max Min Mul Neg Slice Split Squeeze Sub Unsqueeze Where""".split()
-)
-_MAX_RANK = 64
-_MAX_PROPAGATED = 100_000
 _MAX_ROUNDS = 50
 _MAX_VISITS = 1_000_000
 
@@ -88,50 +85,76 @@ def _infer(model: ir.Model) -> tuple[str | None, onnx.ModelProto | None]:
         proto = light_proto(model)
     except Exception as error:  # noqa: BLE001 (serialisation wraps what it meets in several kinds)
         return f"Shapes are unknown: the model cannot be written down ({_first_line(error)}).", None
-    propagate = _propagates_little(model)
-    inferred, problem = _infer_once(proto, propagate)
+    inferred, problem = _infer_once(proto)
     if inferred is None:
         return f"Some shapes are unknown: shape inference failed ({problem}).", proto
     _merge(model.graph, inferred.graph)
-    folded = _follow_shape_arithmetic(model, proto, propagate)
+    followed = _follow_shape_arithmetic(model, proto)
     if problem:
         problem = f"Some shapes are unknown: strict shape inference failed ({problem})."
-    return problem or _unknown_shapes(model), None if folded else inferred
+    return problem or _unknown_shapes(model), None if followed else inferred
 
 
-def _infer_once(proto: onnx.ModelProto, propagate: bool) -> tuple[onnx.ModelProto | None, str | None]:
-    """The result, strict if possible, and why it is not strict."""
+def _infer_once(proto: onnx.ModelProto) -> tuple[onnx.ModelProto | None, str | None]:
+    """The result, strict if possible, and why it is not strict.
+
+    Not with ``data_prop``: it writes down the elements of every vector it meets, a million or 2^40.
+    """
     problem = None
     for strict in (True, False):
         try:
-            return onnx.shape_inference.infer_shapes(
-                proto, check_type=strict, strict_mode=strict, data_prop=propagate
-            ), problem
+            return onnx.shape_inference.infer_shapes(proto, check_type=strict, strict_mode=strict), problem
         except Exception as error:  # noqa: BLE001 (the C++ side raises several kinds)
             problem = _first_line(error)
     return None, problem
 
 
-def _follow_shape_arithmetic(model: ir.Model, proto: onnx.ModelProto, propagate: bool) -> bool:
-    """Infer again with computed shapes written down as constants, until nothing new is found."""
-    places = {node.output[0]: node for node in proto.graph.node if len(node.output) == 1}
-    done: set[str] = set()
-    for _ in range(min(_MAX_ROUNDS, 1 + _MAX_VISITS // max(len(places), 1))):
-        if all(_is_exact(output) for node in model.graph for output in node.outputs if output.name):
+def _follow_shape_arithmetic(model: ir.Model, proto: onnx.ModelProto) -> bool:
+    """Infer again with computed vectors and shapes written into ``proto``, until nothing new is found.
+
+    Returns:
+        Whether anything was written: ``proto`` is then no longer the model.
+    """
+    graph = model.graph
+    written: set[str] = set()
+    for _ in range(min(_MAX_ROUNDS, 1 + _MAX_VISITS // max(len(proto.graph.node), 1))):
+        if all(_is_exact(output) for node in graph for output in node.outputs if output.name):
             break
-        found = {value.name or "": elements for value, elements in known_vectors(model.graph).items()}
-        new = [name for name in found if name in places and name not in done]
-        if not new:
-            break
-        for name in new:
-            tensor = onnx.numpy_helper.from_array(found[name])
-            places[name].CopyFrom(onnx.helper.make_node("Constant", [], [name], value=tensor))
-        done.update(new)
-        inferred, _ = _infer_once(proto, propagate)
+        new = _write_vectors(known_vectors(graph), proto.graph, written)
+        new |= _write_shapes(computed_shapes(graph), proto.graph)
+        written |= new
+        inferred = _infer_once(proto)[0] if new else None
         if inferred is None:
             break
-        _merge(model.graph, inferred.graph)
-    return bool(done)
+        _merge(graph, inferred.graph)
+    return bool(written)
+
+
+def _write_vectors(found: dict[ir.Value, np.ndarray], graph: onnx.GraphProto, written: set[str]) -> set[str]:
+    """Put Constant nodes in the place of nodes whose result is known; returns their outputs' names."""
+    vectors = {value.name: elements for value, elements in found.items() if value.name not in written}
+    new = set()
+    for node in graph.node:
+        name = node.output[0] if len(node.output) == 1 else ""
+        if name in vectors:
+            tensor = onnx.numpy_helper.from_array(vectors[name])
+            node.CopyFrom(onnx.helper.make_node("Constant", [], [name], value=tensor))
+            new.add(name)
+    return new
+
+
+def _write_shapes(found: dict[ir.Value, Dims], graph: onnx.GraphProto) -> set[str]:
+    """Note shapes that are more exact than what was known, in the model too; returns the values' names."""
+    infos = {info.name: info for info in (*graph.value_info, *graph.output)}
+    new = set()
+    for value, dims in found.items():
+        shape = _improved(value.shape, ir.Shape(dims))
+        if value.name and shape is not None:
+            value.shape = shape
+            info = infos[value.name] if value.name in infos else graph.value_info.add()
+            info.CopyFrom(ir.serde.serialize_value(value))
+            new.add(value.name)
+    return new
 
 
 def _fresh(name: str, names: set[str]) -> str:
@@ -144,27 +167,6 @@ def _fresh(name: str, names: set[str]) -> str:
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].rstrip(".")[:300] if lines else type(error).__name__
-
-
-def _propagates_little(model: ir.Model) -> bool:
-    """Whether computed shapes stay small: Concat(s, s) thirty times over would fill the memory."""
-    lengths: dict[ir.Value, int] = {}
-    for node in model.graph.all_nodes():
-        if node.op_type not in _MOVES_VALUES:
-            continue
-        operands = [lengths[v] if v in lengths else _length(v) for v in node.inputs if v is not None]
-        length = sum(operands) if node.op_type == "Concat" else max(operands, default=0)
-        if length > _MAX_PROPAGATED:
-            return False
-        lengths.update(dict.fromkeys(node.outputs, length))
-    return True
-
-
-def _length(value: ir.Value) -> int:
-    tensor = constant_tensor(value)
-    if tensor is None:
-        return _MAX_RANK
-    return tensor.size if len(tensor.shape) <= 1 and not tensor.dtype.is_floating_point() else 1
 
 
 def _unknown_shapes(model: ir.Model) -> str | None:
@@ -204,13 +206,28 @@ def _is_exact(value: ir.Value) -> bool:
 def _refine(value: ir.Value, inferred: ir.Value) -> None:
     if inferred.type is not None and value.type is None:
         value.type = inferred.type
-    if inferred.shape is not None and _is_more_exact(inferred.shape, value.shape):
-        value.shape = inferred.shape
+    better = None if inferred.shape is None else _improved(value.shape, inferred.shape)
+    if better is not None:
+        value.shape = better
 
 
-def _is_more_exact(new: ir.Shape, old: ir.Shape | None) -> bool:
+def _improved(old: ir.Shape | None, new: ir.Shape) -> ir.Shape | None:
+    """The better known dim at each place; None if ``new`` says nothing new or contradicts the rank."""
     if old is None:
-        return True
+        return new
     if len(new) != len(old):
-        return False
-    return sum(isinstance(d, int) for d in new) > sum(isinstance(d, int) for d in old)
+        return None
+    pairs = list(zip(old, new, strict=True))
+    better = [_exactness(b) > _exactness(a) for a, b in pairs]
+    return (
+        ir.Shape([b if wins else a for wins, (a, b) in zip(better, pairs, strict=True)])
+        if any(better)
+        else None
+    )
+
+
+def _exactness(dim: int | ir.SymbolicDim) -> int:
+    """An integer says more than a name; a name made up by inference says nothing."""
+    if isinstance(dim, int):
+        return 2
+    return 0 if dim.value is None or dim.value.startswith("unk__") else 1

@@ -23,8 +23,9 @@ def test_quoted(name: object, shown: str) -> None:
 
 
 def test_a_long_name_loses_its_middle() -> None:
-    shown = quoted("a" * 50 + "b" * 1_000_000 + "c" * 50)
-    assert shown == "'" + "a" * 40 + "..." + "c" * 20 + "'"
+    shown = quoted("a" * 60 + "b" * 1_000_000 + "c" * 120)
+    assert shown == "'" + "a" * 60 + "..." + "c" * 120 + "'"
+    assert quoted("d" * 200) == "'" + "d" * 200 + "'"
 
 
 def test_node_labels() -> None:

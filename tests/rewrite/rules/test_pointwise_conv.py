@@ -110,7 +110,7 @@ def test_other_closing_shapes_are_refused(closing, result, reason):
 
 
 def test_unknown_batch_is_refused():
-    graph = product(opening="[-1,3,20]", closing="[-1,6,4,5]")
+    graph = product(opening="[-1,3,20]", closing="[-1,6,4,5]", shape="?,3,4,5", result="?,6,4,5")
     assert reasons(graph, BACK) == ["axis 0 of 'x' is not known to stay the same"]
 
 

@@ -149,7 +149,7 @@ RESHAPE = """(float[N,6,4] x) => (float[?,?,?] y) {
     [
         ("n, two, twelve", [0, 2, 12]),
         ("two, n, twelve", [2, -1, 12]),
-        ("n, minus, two", [0, -1, 2]),
+        ("n, minus, two", [0, 12, 2]),
         ("twelve, two, n", [12, 2, -1]),
     ],
 )
