@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from explorer.errors import InputError
+from explorer.errors import InputError, RewriteError, RuntimeFailure, WorkerError
 
 if TYPE_CHECKING:
     from explorer.graph import TensorInfo
@@ -271,7 +271,10 @@ def _measure_all(session: Session, rules_wanted: list[str] | None) -> None:
     wanted = [c for c in session.candidates() if not rules_wanted or c.rule in rules_wanted]
     for number, candidate in enumerate(wanted, start=1):
         say(f"measuring {number} of {len(wanted)}: {candidate.place}")
-        session.measure(candidate.id, "screening", show_progress)
+        try:
+            session.measure(candidate.id, "screening", show_progress)
+        except (RewriteError, RuntimeFailure, WorkerError) as failure:
+            say(f"not measured: {failure}")
 
 
 def _same_interface(session: Session, other: Any) -> None:  # noqa: ANN401 (a Graph; imported lazily)

@@ -35,7 +35,11 @@ class _BoundSession:
 
     def __init__(self, session: RuntimeSession, feeds: Feeds) -> None:
         self._session = session
-        self.run = session.bind(feeds)
+        try:
+            self.run = session.bind(feeds)
+        except BaseException:
+            session.close()
+            raise
 
     def close(self) -> None:
         """Drop the bound call, which holds the session too, and free the session."""

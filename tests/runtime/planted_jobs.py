@@ -97,3 +97,15 @@ def kill_the_parent():
 
 def device():
     return os.environ.get("EXPLORER_DEVICE", "")
+
+
+def crash_on(*_arguments):
+    crash_in_native_code()
+
+
+def hang_on(*_arguments):
+    hang()
+
+
+def allocate_on(*_arguments):
+    allocate_for_ever()
