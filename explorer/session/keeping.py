@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from explorer.runtime.cache import default_cache_folder
-from explorer.session.storage import write_session
+from explorer.session.storage import kept_folder, write_session
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
@@ -26,11 +25,6 @@ class Kept:
     path: Path
     name: str
     written_at: datetime
-
-
-def kept_folder() -> Path:
-    """Where sessions are kept: beside the user's measurements."""
-    return default_cache_folder() / "sessions"
 
 
 def keep(session: Session) -> Path | None:

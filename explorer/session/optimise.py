@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from explorer.cost import MeasuredCost
+from explorer.cost import CostModel, MeasuredCost
 from explorer.rewrite import loosest
 from explorer.runtime import Delta, Measurement, Mode, Verdict
 from explorer.search import Answer, Event, Greedy, Step, Taken
@@ -45,8 +45,9 @@ def optimise(
     confirm: bool,
     progress: OnProgress,
     cancel: CancelToken | None,
+    cost: CostModel | None = None,
 ) -> Generator[OptimiseEvent, Answer | None, None]:
-    """Greedy search from the session's current graph with screening measurements as cost.
+    """Greedy search from the session's current graph, by default with screening measurements as cost.
 
     Args:
         session: where to start and where accepted moves go.
@@ -54,14 +55,15 @@ def optimise(
         confirm: measure the result by the validated protocol, and undo everything if it does not pay.
         progress: progress of each measurement.
         cancel: stops the search; what was taken so far stays.
+        cost: what to optimise by instead; the confirmation is always measured.
     """
-    start, position = session.graph, session.history.position
-    cost = MeasuredCost(session.measurer, session.target, session.feeds(), Mode.SCREENING, progress, cancel)
+    start, position, target, feeds = session.graph, session.history.position, session.target, session.feeds()
+    cost = cost or MeasuredCost(session.measurer, target, feeds, Mode.SCREENING, progress, cancel)
     greedy = Greedy(start, session.rules, cost, session.check, budget, session.rejected)
     yield from _extend_history(session, greedy)
     if confirm:
         measurement = session.measurer.measure(
-            start, session.graph, cost.feeds, cost.on, Mode.VALIDATED, progress, cancel, absorb=False
+            start, session.graph, feeds, target, Mode.VALIDATED, progress, cancel, absorb=False
         )
         yield _conclude(session, measurement, position)
 

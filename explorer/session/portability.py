@@ -7,14 +7,13 @@ searches draw nothing by chance, so that they walk the same way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from explorer.cost import CostModel, Delta, MeasuredCost, OperatorSum
 from explorer.errors import InputError
 from explorer.graph import Feeds, Graph
-from explorer.rewrite import Candidate
-from explorer.runtime import Measurer, Mode, Protocol, Source, Target
+from explorer.runtime import Measurer, Mode, Protocol, Target
 from explorer.runtime.executor import CancelToken
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress
 from explorer.search import Greedy, Taken
@@ -154,13 +153,5 @@ def _rows(
 def _greedy(session: Session, graph: Graph, cost: CostModel, budget: int) -> Found:
     greedy = Greedy(graph, session.rules, cost, session.check, budget)
     taken = [event for event in greedy.events() if isinstance(event, Taken)]
-    steps = [_step(candidate, event) for event in taken for candidate in event.candidates]
+    steps = [Step.of(c, event.delta, len(event.candidates)) for event in taken for c in event.candidates]
     return Found(greedy.graph, tuple(steps), greedy.spent)
-
-
-def _step(candidate: Candidate, taken: Taken) -> Step:
-    """The delta that decided it stands where it belongs: predicted or measured."""
-    step = Step.of(candidate, None, len(taken.candidates))
-    if taken.delta.source is Source.PREDICTED:
-        return replace(step, predicted=taken.delta)
-    return replace(step, measured=taken.delta)

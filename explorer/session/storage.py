@@ -10,9 +10,11 @@ from weakref import WeakKeyDictionary
 
 from explorer.errors import InputError
 from explorer.graph import Graph, save
+from explorer.graph.samples import is_sample
 from explorer.records import Record, read_json, write_json
 from explorer.rewrite import NumericClass, all_rules, apply_many, find_candidates
 from explorer.runtime import Measurement, Measurer, Protocol
+from explorer.runtime.cache import default_cache_folder
 from explorer.search import Step
 from explorer.session.history import Entry, History
 from explorer.session.memory import Memory
@@ -24,6 +26,11 @@ FORMAT = 1
 _written: WeakKeyDictionary[Graph, set[Path]] = WeakKeyDictionary()
 
 
+def kept_folder() -> Path:
+    """Where sessions are kept without being asked: beside the user's measurements; old ones are removed."""
+    return default_cache_folder().resolve() / "sessions"
+
+
 def write_session(session: Session, path: str | Path) -> Path:
     """Write a session; a model that came as bytes is written beside it as ``<name>.onnx``."""
     path = Path(path).expanduser()
@@ -31,6 +38,7 @@ def write_session(session: Session, path: str | Path) -> Path:
     data = {
         "format": FORMAT,
         "model": _model_reference(session, path),
+        "name": session.original.name,
         "fill_weights": session.fill_weights,
         "dims": session.dims,
         "fingerprint": session.original.fingerprint(),
@@ -64,6 +72,7 @@ def read_session(path: str | Path, measurer: Measurer | None) -> Session:
     session = Session(
         _resolve(record.text("model"), Path(path)),
         target=record.text("target"),
+        name=record.text("name"),
         fill_weights=None if seed is None else record.integer("fill_weights"),
         dims=_dims(record),
         opt_in=bool(record.optional("opt_in")),
@@ -107,11 +116,15 @@ def _read_memory(record: Record) -> Memory:
 
 def _model_reference(session: Session, path: Path) -> str:
     """A sample's name or the model's path; a model that came as bytes is written beside the session."""
-    if session.origin:
-        source = session.original.source
-        is_file = source is not None and session.origin != session.original.name
-        return str(source.resolve()) if is_file and source is not None else session.origin
-    beside, written = path.with_suffix(".onnx"), _written.setdefault(session.original, set())
+    source = session.original.source if session.origin else None
+    if session.origin and (source is None or is_sample(session.origin)):
+        return session.origin
+    beside = path.with_suffix(".onnx")
+    if source is not None and (
+        kept_folder() not in source.resolve().parents or source.resolve() == beside.resolve()
+    ):
+        return str(source.resolve())
+    written = _written.setdefault(session.original, set())
     if beside not in written or not beside.exists():  # a large model is not written again and again
         written.add(save(session.original, beside))
     return str(beside.resolve())

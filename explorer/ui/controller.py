@@ -102,7 +102,7 @@ class Controller:
         """Look for rewrites of the current graph, in the background, unless that is being done."""
         session = self.need_session()
         if not any(job.label.startswith("Looking") for job in self.jobs):
-            self._start("Looking for rewrites", lambda _job: session.prepare())
+            self._add(session.runner.start("Looking for rewrites", lambda _job: session.prepare()))
 
     # Candidates
 
@@ -272,7 +272,9 @@ class Controller:
 
     def _start_on(self, runner: Runner, label: str, function: Callable[[Job[Any]], Any]) -> Job[Any]:
         self._strip.clear()
-        job = runner.start(label, function)
+        return self._add(runner.start(label, function))
+
+    def _add(self, job: Job[Any]) -> Job[Any]:
         self.jobs.append(job)
         self._pump.notify()
         return job

@@ -83,3 +83,18 @@ def test_old_ones_are_forgotten_with_their_models(monkeypatch: pytest.MonkeyPatc
         keep(session)
     assert [kept.name for kept in recent()] == ["last", "m3"]
     assert len(list(own_folder.glob("*.onnx"))) == 2
+
+
+def test_a_kept_session_that_is_saved_elsewhere_takes_its_model_along(tmp_path: Path, own_folder: Path):
+    with planted_session() as session:
+        session.reject(folds(session)[0].id)
+        kept = keep(session)
+    with Session.reopen(kept, PlantedMeasurer(planted_ns)) as again:
+        assert again.original.name == "blocks"
+        again.reject(folds(again)[1].id)
+        assert keep(again) == kept
+        saved = again.save(tmp_path / "mine.json")
+    for path in own_folder.iterdir():
+        path.unlink()
+    with Session.reopen(saved, PlantedMeasurer(planted_ns)) as last:
+        assert len(last.rejected) == 2

@@ -94,7 +94,7 @@ class OpeningPanel:
     def _observe(self) -> None:
         actions = self._actions
         self.sample.observe(self._on_sample, "value")
-        self.path.on_submit(lambda _text: self._open_path())
+        self.path.on_msg(self._on_enter)
         for widget, action in (
             (self.runtime, lambda: actions.set_target(self.target)),
             (self.threads, lambda: actions.set_target(self.target)),
@@ -140,6 +140,10 @@ class OpeningPanel:
         if value in {"", _CURRENT} or self._muted:
             return
         self._actions.open_model(value, None)
+
+    def _on_enter(self, _text: object, content: dict[str, object], _buffers: object) -> None:
+        if content.get("event") == "submit":
+            self._open_path()
 
     def _open_path(self) -> None:
         if self.path.value.strip():
