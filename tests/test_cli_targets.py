@@ -91,3 +91,13 @@ def test_measurements_leave_and_arrive(capsys, tmp_path, monkeypatch):
 )
 def test_bad_input_is_one_line(capsys, arguments, words):
     assert words in fails(capsys, *arguments)
+
+
+def test_a_search_by_operator_sum_is_confirmed_by_measuring(capsys, tmp_path):
+    trajectory = tmp_path / "t.json"
+    arguments = ("optimize", CASE, "--cost", "operator-sum", "--budget", "3", "--target", DISABLE)
+    found = run_json(capsys, *arguments, "--trajectory", str(trajectory))
+    assert found["settings"]["cost"] == "operator-sum"
+    assert found["delta"]["source"] == "MEASURED"
+    assert {one["delta"]["source"] for one in found["evaluated"]} <= {"PREDICTED"}
+    assert all(step["measured"] is None for step in found["steps"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from explorer.cost import Delta
+from explorer.cost import Delta, Source
 from explorer.errors import InputError, RewriteError
 from explorer.graph import Graph
 from explorer.records import Record, read_json, write_json
@@ -36,9 +36,11 @@ class Step:
     batch: int = 1
 
     @classmethod
-    def of(cls, candidate: Candidate, measured: Delta | None = None, batch: int = 1) -> Step:
-        """The step that a candidate makes."""
-        return cls(candidate.place, candidate.rule, candidate.nodes, None, measured, batch)
+    def of(cls, candidate: Candidate, delta: Delta | None = None, batch: int = 1) -> Step:
+        """The step that a candidate makes; the delta stands where its source says."""
+        is_predicted = delta is not None and delta.source is Source.PREDICTED
+        predicted, measured = (delta, None) if is_predicted else (None, delta)
+        return cls(candidate.place, candidate.rule, candidate.nodes, predicted, measured, batch)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
