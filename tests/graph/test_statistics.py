@@ -125,7 +125,9 @@ def test_flops_of_runtime_operators() -> None:
     assert flops_of(product, domains=domains, w=f(3, 4)) == 8 * 6
     gelu = "(float[2,4] x) => (float[2,4] y) { y = com.microsoft.QuickGelu(x) }"
     assert flops_of(gelu, domains=domains) == 8 * 5
-    conv = '(float[1,3,8,8] x) => (float[1,5,6,6] y) { y = com.microsoft.FusedConv<activation="Relu">(x, w, b) }'
+    conv = (
+        '(float[1,3,8,8] x) => (float[1,5,6,6] y) { y = com.microsoft.FusedConv<activation="Relu">(x, w, b) }'
+    )
     assert flops_of(conv, domains=domains, w=f(5, 3, 3, 3), b=f(5)) == 180 * 55
 
 
