@@ -45,8 +45,8 @@ def constant_tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
     if node is None or not is_constant_node(node):
         return None
     attribute = node.attributes.get("value")
-    if attribute is not None:
-        return None if attribute.is_ref() else attribute.as_tensor()
+    if attribute is not None:  # as_tensor() would check a whole protocol, at every question
+        return attribute.value if attribute.type == ir.AttributeType.TENSOR else None
     if _TENSOR not in node.meta:  # built from a list of numbers: once, not at every question
         node.meta[_TENSOR] = _listed_tensor(value)
     tensor: ir.TensorProtocol | None = node.meta[_TENSOR]

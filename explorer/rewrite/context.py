@@ -28,6 +28,17 @@ class Context:
         """Place of each node in topological order."""
         return {node: i for i, node in enumerate(self.graph.nodes)}
 
+    @cached_property
+    def constant_nodes(self) -> frozenset[ir.Node]:
+        """Nodes without bodies that depend, directly or through others, on constants only."""
+        found: set[ir.Node] = set()
+        for node in self.graph.nodes:
+            operands = [value for value in node.inputs if value is not None]
+            known = (is_const(value) or value.producer() in found for value in operands)
+            if operands and all(known) and not has_bodies(node):
+                found.add(node)
+        return frozenset(found)
+
     def reaches(self, start: ir.Node, goal: ir.Node) -> bool:
         """Whether a path of tensors (captures by bodies included) leads from ``start`` to ``goal``."""
         return start is goal or any(node is goal for node in self._downstream([start], self.position[goal]))

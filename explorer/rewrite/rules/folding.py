@@ -36,7 +36,7 @@ class FoldConstants(PatternRule):
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A node that depends on constants only."""
-        cone = _cone(node, _DEPTH)
+        cone = _cone(node, _DEPTH) if node in context.constant_nodes else None
         if cone is None or (node.op_type == "Identity" and node.outputs[0].is_graph_output()):
             return None
         for member in cone:

@@ -180,12 +180,19 @@ def _same_dim(node: ir.Node, source: ir.Value, axis: int) -> bool:
 
 def _keeps_shape(node: ir.Node) -> bool:
     """Whether a constant target names every dim of the input but one, which then follows."""
-    target, dims = integers(operand(node, 1)), shape_of(operand(node, 0))
-    if node.op_type != "Reshape" or target is None or dims is None or len(target) != len(dims) or 0 in dims:
+    sizes, result = shape_of(operand(node, 0)), shape_of(node.outputs[0])
+    if node.op_type != "Reshape" or sizes is None or 0 in sizes:
         return False
-    if node.attributes.get_int("allowzero", 0) and 0 in target:
+    if result is not None and all(isinstance(size, int) for size in (*sizes, *result)):
+        return False  # two different static shapes
+    target = integers(operand(node, 1))
+    if (
+        target is None
+        or len(target) != len(sizes)
+        or (node.attributes.get_int("allowzero", 0) and 0 in target)
+    ):
         return False
-    pairs = list(zip(target, dims, strict=True))
+    pairs = list(zip(target, sizes, strict=True))
     return target.count(-1) <= 1 and all(size in {0, -1} or size == known for size, known in pairs)
 
 
