@@ -202,13 +202,16 @@ def going(inner: Iterable[ir.Node], removed: Iterable[ir.Node]) -> tuple[ir.Node
 class Mask:
     """The mask of an attention in the form the fused operators take: ``[1 or b, 1 or n, s, t]``.
 
+    A mask with one row for all queries is expanded; where their number is dynamic, it is read at run time.
+
     Raises:
         Refusal: it cannot be brought into that form.
     """
 
     def __init__(self, attention: Attention, *, any_rank: bool = False) -> None:
         self.value = mask = attention.mask
-        self.target: list[int] = []
+        self.query = attention.query
+        self.target: list[int] = []  # what to expand to; rows -1 where they are read at run time
         self.axes: tuple[int, ...] = ()
         if mask is None:
             return
@@ -221,18 +224,19 @@ class Mask:
         rows, columns = dim(scores, -2), dim(scores, -1)
         if size >= 2 and (dim(mask, -2), dim(mask, -1)) == (rows, columns):
             self.axes = () if any_rank else tuple(range(4 - size))
-        elif isinstance(rows, int) and isinstance(columns, int):
-            self.target = [1, 1, rows, columns]
-        else:
-            raise Refusal(
-                f"mask {text(mask)} {describe_dims(mask)} is the same for all {rows} queries or {columns} keys, whose "
-                "number is not static"
-            )
+            return
+        known = isinstance(columns, int) or (size >= 1 and dim(mask, -1) == columns)
+        refuse_unless(
+            known,
+            f"mask {text(mask)} {describe_dims(mask)} is the same for all {columns} keys, a dynamic number",
+        )
+        last = columns if isinstance(columns, int) else 1
+        self.target = [1, 1, rows if isinstance(rows, int) else -1, last]
 
     def nbytes(self, context: Context) -> int:
         """Bytes of the constants that ``build`` creates."""
         if self.target:
-            return 8 * len(self.target)
+            return 8 * 4
         return axes_bytes("Unsqueeze", self.axes, context) if self.axes else 0
 
     def build(self, build: Builder) -> ir.Value | None:
@@ -240,12 +244,20 @@ class Mask:
         if self.value is None:
             return None
         if self.target:
-            return build.op(
-                "Expand", [self.value, build.ints(self.target, "mask_shape")], dtype=self.value.dtype
-            )
+            return build.op("Expand", [self.value, self._shape(build)], dtype=self.value.dtype)
         if self.axes:
             return build_with_axes("Unsqueeze", self.value, self.axes, build, dtype=self.value.dtype)
         return self.value
+
+    def _shape(self, build: Builder) -> ir.Value:
+        if -1 not in self.target:
+            return build.ints(self.target, "mask_shape")
+        dtype = ir.DataType.INT64
+        sizes = build.op("Shape", [self.query.value], dtype=dtype)
+        place = build.ints([self.query.position_axis], "position_axis")
+        rows = build.op("Gather", [sizes, place], {"axis": 0}, dtype=dtype, shape=[1])
+        parts = [build.ints(self.target[:2], "ones"), rows, build.ints(self.target[3:], "last")]
+        return build.op("Concat", parts, {"axis": 0}, dtype=dtype, shape=[4])
 
 
 def describe(attention: Attention) -> str:

@@ -59,9 +59,12 @@ class Heads:
     @property
     def positions(self) -> Dim:
         """Number of positions."""
-        if self.layout is Layout.FLAT:
-            return dim(self.value, 1)
-        return dim(self.value, _AXES[self.layout][2])
+        return dim(self.value, self.position_axis)
+
+    @property
+    def position_axis(self) -> int:
+        """The axis of the positions."""
+        return 1 if self.layout is Layout.FLAT else _AXES[self.layout][2]
 
     def transposes(self, wanted: Layout) -> int:
         """How many transposes ``to`` needs."""

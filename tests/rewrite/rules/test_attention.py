@@ -107,14 +107,23 @@ def test_masks_for_all_queries_are_expanded(mask):
     assert ops(apply_only(graph, MHA)) == {"MultiHeadAttention": 1, "Expand": 1}
 
 
+@pytest.mark.parametrize("mask", ["[n,1,1,5]", "[5]", "[1]"])
+def test_padding_masks_of_a_dynamic_number_of_queries(mask):
+    """The form of BERT exported with dynamic axes."""
+    inputs = f"float[n,s,8] q, float[n,5,8] k, float[n,5,8] v, float{mask} mask"
+    graph = bert(CORE + "  z2 = Add(z, mask)", "p = Softmax<axis=-1>(z2)", inputs=inputs)
+    expected = {"Shape": 1, "Gather": 1, "Concat": 1, "Expand": 1, "MultiHeadAttention": 1}
+    assert ops(apply_only(graph, MHA)) == expected
+
+
 def test_masks_that_do_not_fit_are_refused():
     def masked(mask):
         return bert(
             CORE + "  z2 = Add(z, mask)", "p = Softmax<axis=-1>(z2)", inputs=f"{INPUTS}, float{mask} mask"
         )
 
-    assert reasons(masked("[n,1,1,t]"), MHA) == [
-        "mask 'mask' [n, 1, 1, t] is the same for all s queries or t keys, whose number is not static"
+    assert reasons(masked("[s,1]"), MHA) == [
+        "mask 'mask' [s, 1] is the same for all t keys, a dynamic number"
     ]
     assert reasons(masked("[a,1,s,t]"), MHA) == [
         "mask 'mask' [a, 1, s, t] does not provably broadcast to the scores [n, 2, s, t]"
