@@ -14,6 +14,7 @@ from explorer.graph import Graph, GraphDiff
 from explorer.search import Proposed
 from explorer.session import JobState, OptimiseEvent, Session, Snapshot
 from explorer.ui.controller import Controller
+from explorer.ui.fuse_desk import FuseDesk
 from explorer.ui.graphview.units import count_text
 from explorer.ui.panels.candidates import CandidateActions, CandidatePanel
 from explorer.ui.panels.graph import GraphPanel
@@ -27,8 +28,8 @@ from explorer.ui.pump import Pump
 from explorer.ui.strip import Strip
 
 _STYLE = (Path(__file__).parent / "app.css").read_text(encoding="utf-8")
-_TABS = ("Candidates", "Why not here?", "Node", "Optimise", "History")
-CANDIDATES, NEAR_MISSES, NODE, OPTIMISE, HISTORY = range(5)
+_TABS = ("Candidates", "Why not here?", "Node", "Optimise", "Fuse", "History")
+CANDIDATES, NEAR_MISSES, NODE, OPTIMISE, FUSE, HISTORY = range(6)
 _EMPTY = "<b>explorer</b> Choose a sample, give a path, or upload a file to begin."
 
 
@@ -52,13 +53,8 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         self.controller = Controller(self._pump, self.strip, self._settings)
         self.controller.on_search_over = self._search_over
         self._make_panels()
-        self.tabs = marked(
-            widgets.Tab(
-                [p.box for p in (self.candidates, self.near_misses, self.node, self.optimise, self.history)],
-                titles=_TABS,
-            ),
-            "side",
-        )
+        panels = (self.candidates, self.near_misses, self.node, self.optimise, self.fuse, self.history)
+        self.tabs = marked(widgets.Tab([panel.box for panel in panels], titles=_TABS), "side")
         self.tabs.observe(self._tab_shown, "selected_index")
         status = marked(widgets.HBox([self.strip.box, self.history.undo, self.history.redo]), "top")
         main = marked(widgets.HBox([self.graph.box, self.tabs]), "main")
@@ -112,6 +108,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
             )
         )
         do.on_search_reset = self.optimise.reset
+        self.fuse = FuseDesk(do, self.graph, self._pump, self.strip)
         self.history = HistoryPanel(
             HistoryActions(
                 undo=guard(do.undo),
@@ -194,7 +191,8 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
             panel.focus(nodes)
         counts = self.candidates.table.at_focus(), self.near_misses.table.at_focus()
         self.node.show(self.graph.summary, nodes, *counts)
-        if nodes and not self._is_filtering() and not self.controller.is_busy:
+        self.fuse.nodes_selected(nodes)
+        if nodes and not self.fuse.is_shown and not self._is_filtering() and not self.controller.is_busy:
             self.tabs.selected_index = NODE
 
     def _is_filtering(self) -> bool:
@@ -211,6 +209,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
     def _tab_shown(self, change: dict[str, int]) -> None:
         if change["new"] == OPTIMISE:
             self.strip.guard(self.optimise.show_chart)()
+        self.strip.guard(self.fuse.show)(change["new"] == FUSE)
 
     # Rendering, in the kernel's thread
 
@@ -238,6 +237,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         if self.graph.render(snapshot):
             self.candidates.end_comparison()
             self._highlight_again()
+        self.fuse.render(snapshot)
         self.strip.show_facts(facts_html(snapshot))
 
     def _highlight_again(self) -> None:
@@ -268,7 +268,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         return snapshot is None or session is not self._shown or snapshot.number != session.number
 
     def _disable(self) -> None:
-        for panel in (self.opening, self.candidates, self.optimise, self.history):
+        for panel in (self.opening, self.candidates, self.optimise, self.fuse, self.history):
             panel.disable(self.controller.is_busy)
 
 

@@ -176,6 +176,11 @@ class GraphView(anywidget.AnyWidget):
     def _indices(self, ids: Iterable[str]) -> list[int]:
         return [self._scene.index[i] for i in ids if i in self._scene.index]
 
+    @property
+    def offered(self) -> tuple[Colouring, ...]:
+        """What "Colour by" offers besides operator families."""
+        return self._offered
+
     def offer(self, *colourings: Colouring) -> None:
         """Replace what "Colour by" offers besides operator families."""
         self._offered = colourings
