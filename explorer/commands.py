@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 BENCHMARKS = {
     "calibrate": "explorer.bench.calibrate",
     "fusion": "explorer.bench.fusion",
+    "peers": "explorer.bench.peers",
     "portability": "explorer.bench.portability",
     "regions": "explorer.bench.regions",
     "rules": "explorer.bench.rules",
