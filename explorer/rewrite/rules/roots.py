@@ -24,7 +24,7 @@ class PowToSqrt(PatternRule):
         "Constant exponent 0.5 or -0.5 with one element that does not enlarge the result. Differs for -0 and minus "
         "infinity, whose powers are positive."
     )
-    evidence = "ORT 1.32 CPU: Pow is one of the slowest element-wise kernels (E2: -40 % for squares)."
+    evidence = "ORT 1.32 CPU, Exp and Pow of 128 x 768: -85 % at both levels; Pow is a very slow kernel."
     anchors = ("Pow",)
     reach = 1
     min_opset = 7
@@ -59,8 +59,8 @@ class MulReciprocalToDiv(Rule):
     inverse = "div-to-mul-reciprocal"
     preconditions = "A Reciprocal that something else reads stays."
     evidence = (
-        "Slower by itself on large y; it lets ORT recognise RMSNorm and LayerNorm written with Reciprocal (F1, F2), "
-        "as the dynamo exporter writes them."
+        "ORT 1.32 CPU: +8 % at DISABLE, but ORT then recognises RMSNorm and LayerNorm as the dynamo exporter writes "
+        "them: -59 % for one RMSNorm of 128 x 512 at ALL, about -4 % for llama_small with all 17 sites."
     )
     anchors = ("Mul",)
     reach = 2
@@ -92,7 +92,7 @@ class DivToMulReciprocal(PatternRule):
     numeric_class = NumericClass.REASSOCIATED
     inverse = "mul-reciprocal-to-div"
     preconditions = "Float; y is not constant (E1 stores the reciprocal of a constant)."
-    evidence = "Pays where y is much smaller than x (one value per row). Hides norms from ORT's own matcher."
+    evidence = "ORT 1.32 CPU, one y per row of 512: -8 to -19 %. Hides norms from ORT's own matcher (F1, F2)."
     anchors = ("Div",)
     reach = 1
     min_opset = 7

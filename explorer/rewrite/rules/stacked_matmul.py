@@ -37,7 +37,7 @@ class StackMatMulsOfSameWeight(Rule):
         "Same right operand of rank 2; left operands of the same rank (2 or more) with a static number of rows "
         "and otherwise equal dims; none depends on the product of another."
     )
-    evidence = "Not measured: one larger product against two copies."
+    evidence = "ORT 1.32 CPU, two of M x 512 x 512: -25 % at M=1, +4 to +8 % at M=16 and 128, at both levels."
     anchors = ("MatMul",)
     reach = WHOLE_GRAPH  # a path from one product to another may lead anywhere
     min_opset = 4
