@@ -185,12 +185,8 @@ def _keeps_shape(node: ir.Node) -> bool:
         return False
     if result is not None and all(isinstance(size, int) for size in (*sizes, *result)):
         return False  # two different static shapes
-    target = integers(operand(node, 1))
-    if (
-        target is None
-        or len(target) != len(sizes)
-        or (node.attributes.get_int("allowzero", 0) and 0 in target)
-    ):
+    target, keeps_zero = integers(operand(node, 1)), node.attributes.get_int("allowzero", 0)
+    if target is None or len(target) != len(sizes) or (keeps_zero and 0 in target):
         return False
     pairs = list(zip(target, sizes, strict=True))
     return target.count(-1) <= 1 and all(size in {0, -1} or size == known for size, known in pairs)
