@@ -18,13 +18,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from explorer.fusion.network import bits
 from explorer.fusion.scheme import Scheme
 
 IDEAL_LIMIT = 250_000
-_REPORT_EVERY = 256  # ideals
+_REPORT_EVERY = 4096  # groups tried
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,8 @@ class _State:
 _Parts = tuple[tuple[int, int], ...]  # connected parts of a group: nodes, and what they can reach
 
 
-class _Growth(NamedTuple):
+@dataclass
+class _Growth:
     """A group under enumeration: lower bound, nodes ready after it, nodes still to be tried, its parts."""
 
     group: int
@@ -84,12 +84,13 @@ class _IdealSearch:
         self.deadline = None if time_limit_seconds is None else time.perf_counter() + time_limit_seconds
         rules = scheme.rules
         self.alone = scheme.removed_mask | rules.solo
-        self.meets = self._reachable_by_fusion()
-        self.no_entry = rules.no_entry
-        self.units, self.unit_succs = self._units()
         self.barriers = rules.barriers
+        self.no_entry = rules.no_entry
+        self.meets = self._reachable_by_fusion()
+        self.units, self.unit_succs = self._units()
         self.layers: list[list[int]] = [[] for _ in range(len(self.network.nodes) + 1)]
         self.states: dict[int, _State] = {}
+        self.work = 0
 
     def _reachable_by_fusion(self) -> tuple[int, ...]:
         """For each node, itself and all nodes that one group could reach from it."""
@@ -97,7 +98,7 @@ class _IdealSearch:
         for i in reversed(range(len(found))):
             if not self.alone >> i & 1:
                 for j in bits(self.network.succs[i] & ~self.alone):
-                    found[i] |= found[j]
+                    found[i] |= 0 if self.barriers[j] >> i & 1 else found[j]
         return tuple(found)
 
     def _units(self) -> tuple[list[int], list[int]]:
@@ -119,18 +120,19 @@ class _IdealSearch:
         expanded = 0
         for placed, layer in enumerate(self.layers):
             for ideal in layer:
-                self._expand(ideal)
-                expanded += 1
-                now = time.perf_counter()
-                is_late = self.deadline is not None and now > self.deadline
-                is_over = is_late or len(self.states) > self.ideal_limit
-                if is_over or expanded % _REPORT_EVERY == 0:
+                for _ in self._expand(ideal):
+                    now = time.perf_counter()
+                    is_over = self._is_over(now)
                     yield IdealProgress(expanded, placed, total, now - started, is_exceeded=is_over)
-                if is_over:
-                    return
+                    if is_over:
+                        return
+                expanded += 1
             layer.clear()
         seconds = time.perf_counter() - started
         yield IdealProgress(expanded, total, total, seconds, is_done=True, masks=self._plan())
+
+    def _is_over(self, now: float) -> bool:
+        return len(self.states) > self.ideal_limit or (self.deadline is not None and now > self.deadline)
 
     def _reach(self, before: int, group: int, ideal: int, cost: int, ready: int) -> None:
         """Note a way to an ideal, after running what is ready and always alone."""
@@ -148,37 +150,57 @@ class _IdealSearch:
         elif cost < known.cost:
             known.cost, known.group, known.before = cost, group, before
 
-    def _expand(self, ideal: int) -> None:
-        """Every group that may come next: nodes are added in ascending order, so each is met once."""
-        scheme, capacity, ready = self.scheme, self.scheme.capacity_bytes, self.states[ideal].ready
-        cost_before, blocked = self.states[ideal].cost, None
-        stack = [_Growth(0, 0, ready, ready & ~self.alone, ())]
-        while stack:
-            group, bound, ready, candidates, parts = stack.pop()
-            while candidates:
-                low = candidates & -candidates
-                candidates ^= low
-                node = low.bit_length() - 1
-                if group and self._breaks_rule(node, group):
+    def _expand(self, ideal: int) -> Iterator[None]:
+        """Every group that may come next: nodes are added in ascending order, so each is met once.
+
+        Yields now and then, and when the limit of ideals is passed.
+        """
+        state = self.states[ideal]
+        blocked: int | None = None
+        grown = self.scheme.growing()
+        path = [_Growth(0, 0, state.ready, state.ready & ~self.alone, ())]
+        while path:
+            self.work += 1
+            if self.work % _REPORT_EVERY == 0 or len(self.states) > self.ideal_limit:
+                yield
+            last = path[-1]
+            if not last.candidates:
+                path.pop()
+                if path:
+                    grown.undo()
+                continue
+            low = last.candidates & -last.candidates
+            last.candidates ^= low
+            further = self._larger(last, low.bit_length() - 1, ideal)
+            if further is None:
+                continue
+            if len(further.parts) > 1:
+                blocked = self._blocked(ideal) if blocked is None else blocked
+                others = [self.meets[i] for i in bits(last.candidates & ~blocked)]
+                if not _can_meet([reach for _, reach in further.parts], others, ~blocked):
                     continue
-                larger = bound + scheme.added_bound(node, group)
-                if larger >= capacity and group:
-                    continue
-                joined = self._joined(node, parts)
-                whole = group | self.units[node]
-                fresh = self._freed(node, ideal | whole)
-                if len(joined) > 1:
-                    blocked = self._blocked(ideal) if blocked is None else blocked
-                    further = [self.meets[i] for i in bits(candidates & ~blocked)]
-                    if not _can_meet([reach for _, reach in joined], further, ~blocked):
-                        continue
-                after = (ready ^ low) | fresh
-                if len(joined) == 1:
-                    cost = scheme.cost(whole)
-                    if cost.fits:
-                        self._reach(ideal, whole, ideal | whole, cost_before + cost.dram_bytes, after)
-                if group or not low & self.no_entry:
-                    stack.append(_Growth(whole, larger, after, candidates | (fresh & ~self.alone), joined))
+            grown.add(further.group & ~last.group)
+            if len(further.parts) == 1:
+                cost = grown.cost()
+                if cost.fits:
+                    above = ideal | further.group
+                    self._reach(ideal, further.group, above, state.cost + cost.dram_bytes, further.ready)
+            if not last.group and low & self.no_entry:
+                further.candidates = 0
+            path.append(further)
+
+    def _larger(self, last: _Growth, node: int, ideal: int) -> _Growth | None:
+        """The group with a node and its followers added; None if no group above it can be valid."""
+        if last.group and self._breaks_rule(node, last.group):
+            return None
+        bound = last.bound + self.scheme.added_bound(node, last.group)
+        if bound >= self.scheme.capacity_bytes and last.group:
+            return None
+        group = last.group | self.units[node]
+        fresh = self._freed(node, ideal | group)
+        ready = last.ready & ~(1 << node) | fresh
+        candidates = last.candidates | fresh & ~self.alone
+        return _Growth(group, bound, ready, candidates, self._joined(node, last.parts))
 
     def _breaks_rule(self, node: int, group: int) -> bool:
         """Whether the scheme forbids the node in every group above this one."""

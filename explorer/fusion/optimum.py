@@ -16,6 +16,7 @@ from explorer.fusion.searches.interval import IntervalSearch
 from explorer.fusion.searches.local_search import LocalSearch
 
 TIME_LIMIT_SECONDS = 60.0
+_INTERVAL_NODES = 1000  # beyond it the intervals, quadratic in the nodes, take too long
 _FALLBACK_PLANS = 1000  # of local search, to have a good plan beside the bound
 
 
@@ -121,10 +122,14 @@ def _bounded(
     scheme: Scheme, ideals: int, started: float, time_limit_seconds: float, workers: int
 ) -> Iterator[OptimumProgress]:
     """The best of the quick searches, improved by what the relaxation suggests, beside its bound."""
-    searches = [GreedySearch(scheme), IntervalSearch(scheme)]
-    plan = min((search.run(1) for search in searches), key=lambda p: p.dram_bytes)
+    plan = GreedySearch(scheme).run(1)
+    if len(scheme.network.nodes) <= _INTERVAL_NODES:
+        plan = min(plan, IntervalSearch(scheme).run(1), key=lambda p: p.dram_bytes)
     local = LocalSearch(scheme, start=plan)
-    plan = local.run(_FALLBACK_PLANS)
+    for _ in local.events(_FALLBACK_PLANS):
+        if _since(started) > 0.75 * time_limit_seconds:
+            break
+    plan = local.best_plan()
     yield OptimumProgress(_since(started) / time_limit_seconds, _since(started))
     left = max(1.0, time_limit_seconds - _since(started))
     bound = 0

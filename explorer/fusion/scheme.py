@@ -50,6 +50,19 @@ class Removed:
     reason: str
 
 
+class Growing(Protocol):
+    """A group that grows node by node in ascending order, and shrinks again; its cost is always at hand."""
+
+    def add(self, mask: int) -> None:
+        """Add nodes, all of them after those already there."""
+
+    def undo(self) -> None:
+        """Take back the latest ``add``."""
+
+    def cost(self) -> GroupCost:
+        """What ``Scheme.cost`` says of the group; rules of the scheme are not looked at."""
+
+
 class Scheme(Protocol):
     """A way to run fusion groups, with one buffer size."""
 
@@ -87,6 +100,9 @@ class Scheme(Protocol):
 
     def cost(self, mask: int) -> GroupCost:
         """Demand and DRAM of a set of nodes given as bits; memoised."""
+
+    def growing(self) -> Growing:
+        """An empty group to be grown."""
 
     def demand_bytes(self, mask: int, without: tuple[int, int] | None = None) -> int:
         """Demand of any set of nodes; ``without`` cuts the edge between two of them."""
@@ -144,6 +160,10 @@ class MemoisedScheme(ABC):
     @abstractmethod
     def added_bound(self, node: int, mask: int) -> int:
         """Bytes by which a node adds to a lower bound of the demand of every group above ``mask``."""
+
+    def growing(self) -> Growing:
+        """An empty group to be grown."""
+        return _Recomputed(self)
 
     def follows(self, node: int) -> int | None:  # noqa: ARG002 (schemes that know such pairs use it)
         """A node that some optimal plan surely keeps this one with; None if there is no such node."""
@@ -243,6 +263,23 @@ class MemoisedScheme(ABC):
         else:
             reason = f"with the rows it must keep it needs {demand / KB:.1f} KB, which fill {capacity}"
         return Removed(node.id, node.covers, node.op_type, weights, demand, reason)
+
+
+class _Recomputed:
+    """A growing group for schemes whose cost is computed anew each time."""
+
+    def __init__(self, scheme: MemoisedScheme) -> None:
+        self.scheme = scheme
+        self.masks = [0]
+
+    def add(self, mask: int) -> None:
+        self.masks.append(self.masks[-1] | mask)
+
+    def undo(self) -> None:
+        self.masks.pop()
+
+    def cost(self) -> GroupCost:
+        return self.scheme.cost(self.masks[-1])
 
 
 def solo_mask(network: FusionNetwork) -> int:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from explorer.fusion import Lbdf, Mode
 from explorer.fusion.network import bits
+from explorer.fusion.scheme import Growing, MemoisedScheme
 
 
 class LazyLbdf(Lbdf):
     """The same scheme with consumer-driven timing."""
+
+    def growing(self) -> Growing:
+        return MemoisedScheme.growing(self)
 
     def follows(self, node: int) -> int | None:
         return None
@@ -38,5 +42,5 @@ class LazyLbdf(Lbdf):
             used = found if inside else [span for span in found if span[2]]
             if used:
                 rows = max(s[0] for s in used) - min(s[1] for s in used) + max(s[2] for s in used)
-                total += int(min(rows, self._rows[t])) * self._row_bytes[t]
+                total += int(min(rows, self._tables.rows[t])) * self._tables.row_bytes[t]
         return total

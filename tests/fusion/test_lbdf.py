@@ -9,7 +9,7 @@ import pytest
 from explorer.fusion import FusionGroup, Lbdf, TermKind, fuse, optimum
 from explorer.fusion.space import PlanSpace
 from explorer.graph import load
-from tests.fusion.networks import BIG, bill, everything, network_of, sample
+from tests.fusion.networks import BIG, bill, everything, network_of, random_network, sample
 
 TWO_CONVS = """(float[1,4,8,8] x) => (float[1,6,8,8] z) {
     y = Conv <pads=[1,1,1,1]> (x, w)
@@ -334,3 +334,23 @@ def test_the_bill_always_adds_up_and_the_bound_never_exceeds_it(name: str) -> No
                 floor += scheme.added_bound(i, seen)
                 seen |= 1 << i
             assert floor <= report.demand_bytes
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_group_that_grows_and_shrinks_costs_what_the_whole_set_costs(seed: int) -> None:
+    scheme, rng = Lbdf(random_network(seed, 20), 900), Random(seed)
+    grown, path = scheme.growing(), [0]
+    for _ in range(60):
+        free = [i for i in range(path[-1].bit_length(), 20) if not scheme.removed_mask >> i & 1]
+        if free and (len(path) == 1 or rng.random() < 0.6):
+            added = sum(1 << i for i in rng.sample(free, min(len(free), rng.choice([1, 1, 2]))))
+            grown.add(added)
+            path.append(path[-1] | added)
+        elif len(path) > 1:
+            grown.undo()
+            path.pop()
+        cost = grown.cost()
+        assert (cost.demand_bytes, cost.dram_bytes) == (
+            scheme.demand_bytes(path[-1]),
+            scheme.dram_bytes(path[-1]),
+        )

@@ -22,29 +22,45 @@ class IntervalSearch(PlanSearch):
 
 def best_intervals(scheme: Scheme) -> Masks:
     """The groups of the best plan of intervals, in order; left-out operations end an interval."""
-    count, removed = len(scheme.network.nodes), scheme.removed_mask
-    best = [0] * (count + 1)
-    start = list(range(-1, count))
-    for end in range(1, count + 1):
-        last = 1 << (end - 1)
-        if last & removed:
-            best[end] = best[end - 1]
+    network, removed = scheme.network, scheme.removed_mask
+    count = len(network.nodes)
+    best: list[int | None] = [0] + [None] * count
+    group = [0] * (count + 1)
+    for first in range(count):
+        before = best[first] or 0
+        if removed >> first & 1:
+            _offer(best, group, first + 1, before, 0)
             continue
-        best[end] = best[end - 1] + scheme.cost(last).dram_bytes
-        mask, bound = last, scheme.added_bound(end - 1, 0)
-        for first in range(end - 2, -1, -1):
-            bound += scheme.added_bound(first, mask)
-            if removed >> first & 1 or bound >= scheme.capacity_bytes:
+        grown, mask, bound = scheme.growing(), 0, 0
+        parts: tuple[int, ...] = ()
+        for node in range(first, count):
+            bound += scheme.added_bound(node, mask)
+            if removed >> node & 1 or (mask and bound >= scheme.capacity_bytes):
                 break
-            mask |= 1 << first
-            if scheme.network.is_connected(mask):
-                cost = scheme.cost(mask)
-                if cost.fits and best[first] + cost.dram_bytes < best[end]:
-                    best[end], start[end] = best[first] + cost.dram_bytes, first
-    groups = []
-    end = count
+            parts = _joined(parts, node, network.preds[node])
+            mask |= 1 << node
+            grown.add(1 << node)
+            if len(parts) == 1 and grown.cost().fits and scheme.refusal(mask) is None:
+                _offer(best, group, node + 1, before + grown.cost().dram_bytes, mask)
+    groups, end = [], count
     while end:
-        mask = (1 << end) - (1 << start[end])
-        groups += [] if mask & removed else [mask]
-        end = start[end]
+        groups += [group[end]] if group[end] else []
+        end -= group[end].bit_count() or 1
     return tuple(reversed(groups))
+
+
+def _offer(best: list[int | None], group: list[int], end: int, total: int, mask: int) -> None:
+    known = best[end]
+    if known is None or total < known:
+        best[end], group[end] = total, mask
+
+
+def _joined(parts: tuple[int, ...], node: int, preds: int) -> tuple[int, ...]:
+    """The connected parts of an interval after its next node."""
+    whole, others = 1 << node, []
+    for part in parts:
+        if part & preds:
+            whole |= part
+        else:
+            others.append(part)
+    return (whole, *others)
