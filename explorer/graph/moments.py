@@ -82,7 +82,8 @@ def moments_of(array: np.ndarray) -> Moments:
     """Moments of the finite elements of a constant."""
     if array.dtype.kind not in "fiub":
         return Moments()
-    elements = array.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        elements = array.astype(np.float64)
     elements = elements[np.isfinite(elements) & (np.abs(elements) < _HUGE)]
     return Moments(float(elements.mean()), float(elements.var())) if elements.size else Moments()
 
