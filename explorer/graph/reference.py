@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import onnx
@@ -34,11 +35,27 @@ def reference_values(
     model = _model(nodes, feeds, [names[value] for value in outputs], names, opset_imports)
     try:
         with np.errstate(all="ignore"):
-            results = ReferenceEvaluator(model).run(None, feeds)
+            results = ReferenceEvaluator(model, new_ops=_replacements()).run(None, feeds)
     except Exception as error:
         lines = str(error).splitlines() or [type(error).__name__]
         raise ValueError(lines[0]) from error
     return [np.asarray(result) for result in results]
+
+
+@cache
+def _replacements() -> list[type]:
+    """Operators that the evaluator of onnx 1.23 computes for small tensors only."""
+    from onnx.reference.op_run import OpRun
+
+    class GatherElements(OpRun):
+        op_domain = ""
+
+        def _run(self, data: np.ndarray, indices: np.ndarray, axis: int | None = None) -> tuple[np.ndarray]:
+            along = (axis or 0) % data.ndim
+            sizes = [slice(None if i == along else size) for i, size in enumerate(indices.shape)]
+            return (np.take_along_axis(data[tuple(sizes)], indices, axis=along),)
+
+    return [GatherElements]
 
 
 def _model(

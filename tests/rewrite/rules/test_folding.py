@@ -87,6 +87,19 @@ def test_other_types(op, dtype):
     assert ops(apply_all(graph, RULE)) == {"Add": 1}
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_gather_elements_of_many_and_of_part(axis):
+    """The evaluator's own form stops at 32 elements and at indices of another shape."""
+    data = RNG.standard_normal((70, 60)).astype("f4")
+    places = RNG.integers(-60, 60, (50, 40))
+    graph = graph_of(
+        f"(float[50,40] x) => (float[50,40] y) {{ c = GatherElements<axis={axis}>(a, i) y = Add(x, c) }}",
+        a=data,
+        i=places,
+    )
+    assert ops(apply_only(graph, RULE)) == {"Add": 1}
+
+
 def test_integer_division_is_towards_zero():
     graph = graph_of(
         "(int64[4] x) => (int64[4] y) { c = Div(a, b) y = Add(x, c) }",
