@@ -60,6 +60,7 @@ class _Known:
     schemes: dict[FusionSettings, Scheme] = field(default_factory=dict)
     optima: dict[FusionSettings, Optimum] = field(default_factory=dict)
     asked: set[FusionSettings] = field(default_factory=set)
+    slow: dict[str, int] = field(default_factory=dict)  # the least buffer whose optimum took long, by scheme
     plans: dict[str, FoundPlan] = field(default_factory=dict)
     curves: dict[str, SearchCurve] = field(default_factory=dict)
 
@@ -315,6 +316,8 @@ class FusionBench:
         greedy = make_search("greedy", scheme)
         greedy.run(1)
         self._keep(known, _found(greedy, settings, 0, is_stopped=False))
+        if settings.buffer_bytes >= known.slow.get(settings.scheme, settings.buffer_bytes + 1):
+            return
         deadline = time.monotonic() + INSTANT_SECONDS
         for step in optimum_steps(scheme, time_limit_seconds=OPTIMUM_SECONDS):
             if step.optimum is not None:
@@ -322,6 +325,7 @@ class FusionBench:
                 label = _label("exact", settings, 1, 0, is_stopped=False)
                 self._keep(known, _exact(step.optimum, settings, label, 0))
             elif time.monotonic() > deadline:
+                known.slow[settings.scheme] = settings.buffer_bytes
                 break
 
     def _keep(self, known: _Known, found: FoundPlan) -> FoundPlan:

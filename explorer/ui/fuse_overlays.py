@@ -15,7 +15,7 @@ from explorer.ui.graphview.palette import GREY, RED
 
 BLAME = "blame"
 _CHOSEN = "#111827"
-_SOURCE = "predicted by the cost model; KB = 1024 bytes"
+_SOURCE = "predicted, KB = 1024 bytes"
 
 
 def hulls(plan: Plan | None, choice: Choice | None) -> list[Group]:
@@ -59,7 +59,7 @@ def node_blame(choice: Choice) -> ScaleColouring | None:
     if choice.blame is None:
         return None
     values = {one.node: max(0, one.held_bytes) / KB for one in choice.blame.nodes}
-    return ScaleColouring(BLAME, "Kept on chip, KB", "", values, _SOURCE)
+    return ScaleColouring(BLAME, "Kept on chip, KB", "", values, _SOURCE, is_partial=True)
 
 
 def _values(title: str, found: Mapping[EdgeInfo, int], summary: GraphSummary) -> EdgeValues:

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from explorer.errors import Cancelled, InputError
-from explorer.fusion import KB, Plan
+from explorer.fusion import KB, OptimumProgress, Plan
 from explorer.graph import load
 from explorer.runtime import InlineExecutor, Measurer
 from explorer.runtime.cache import NoCache
@@ -163,6 +163,27 @@ def test_an_exported_plan_can_be_read_again(bench, tmp_path):
     assert document["dram_bytes"] == OPTIMUM
     assert document["optimum_proved"] is True
     assert Plan.from_json(bench.scheme(), document).dram_bytes == OPTIMUM
+
+
+def test_an_optimum_that_takes_long_is_left_to_a_job(bench, monkeypatch):
+    monkeypatch.setattr("explorer.session.fusion.INSTANT_SECONDS", -1.0)
+    tried = []
+
+    def endless(scheme, **_options):
+        tried.append(scheme.capacity_bytes // KB)
+        while True:
+            yield OptimumProgress(0.1, 1.0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("explorer.session.fusion.optimum_steps", endless)
+        assert bench.view().current.found.search == "greedy"
+        assert bench.view().current.gap_ratio is None
+        bench.configure(buffer_bytes=256 * KB)
+        assert bench.view().current.found.search == "greedy"
+        assert tried == [128]  # a larger buffer takes longer still
+    bench.configure(buffer_bytes=128 * KB)
+    assert bench.search("exact").plan.dram_bytes == OPTIMUM
+    assert bench.view().current.gap_ratio == 0
 
 
 def test_refusals_are_sentences_and_can_be_undone():

@@ -27,9 +27,9 @@ def plans_figure(
     layout = {
         "xaxis": {"title": {"text": "plans proposed"}, "range": [-0.02 * last, 1.03 * last]},
         "yaxis": {"title": {"text": "best DRAM traffic, KB"}, "range": [low - room, high + room]},
-        "margin": {"l": 70, "r": 12, "t": 8, "b": 66},
+        "margin": {"l": 62, "r": 10, "t": 6, "b": 40},
         "showlegend": bool(traces),
-        "legend": {"orientation": "h", "x": 0, "y": -0.28, "font": {"size": 11}},
+        "legend": {"x": 1, "xanchor": "right", "y": 1, "font": {"size": 11}, "bgcolor": "rgba(0,0,0,0)"},
     }
     return traces, layout
 

@@ -31,6 +31,7 @@ class ScaleColouring:
         unit: ``"bytes"``, ``"ns"``, ``"count"``, ``"ratio"`` (drawn as per cent) or ``""``.
         values: Node id -> number; nodes without one are drawn neutral, as "unknown".
         source: Where the numbers come from, shown in the legend (measured or predicted, target).
+        is_partial: Only some nodes are meant to have a value; the others say nothing.
 
     Raises:
         ValueError: The unit is not known.
@@ -41,6 +42,7 @@ class ScaleColouring:
     unit: str
     values: Mapping[str, float]
     source: str = ""
+    is_partial: bool = False
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -55,6 +57,7 @@ class ScaleColouring:
             "title": self.title,
             "unit": self.unit,
             "source": self.source,
+            "partial": self.is_partial,
             "values": np.asarray(values, dtype=np.float32).tobytes(),
             "stops": {"light": SEQUENTIAL_LIGHT, "dark": SEQUENTIAL_DARK},
         }

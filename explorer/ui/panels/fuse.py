@@ -229,16 +229,15 @@ class FusePanel:
             for number, mask in enumerate(plan.masks, start=1):
                 nodes = plan.scheme.network.ids(mask)
                 size = kb_text(plan.scheme.cost(mask).demand_bytes)
-                options.append(
-                    (f"{number}: {mask.bit_count()} op · {size} · {' '.join(nodes[:6])}", nodes[0])
-                )
+                count = f"{mask.bit_count()} operation{'s' if mask & (mask - 1) else ''}"
+                options.append((f"{number}: {count}, {size}, {' '.join(nodes[:6])}", nodes[0]))
                 if view.choice is not None and view.choice.nodes == nodes:
                     chosen = nodes[0]
         _set_options(self.groups, options, chosen)
 
     def _render_chart(self, view: FusionView) -> None:
         if view.curves and self.chart is None:
-            self.chart = Chart("Best DRAM traffic over proposed plans, and the optimum", height=220)
+            self.chart = Chart("Best DRAM traffic over proposed plans, and the optimum", height=190)
             self.chart_box.children = (self.chart,)
         self.chart_box.layout.display = "" if view.curves else "none"
         if self.chart is not None and view.curves:

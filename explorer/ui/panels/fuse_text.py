@@ -17,18 +17,6 @@ HINT = (
 _MOST_REMOVED = 30
 
 
-def gap_text(facts: PlanFacts) -> str:
-    """How far a plan is from the optimum: proved, by a bound, or unknown."""
-    gap, optimum = facts.gap_ratio, facts.optimum
-    if gap is None or optimum is None:
-        return "gap to the optimum not known yet: run EXACT"
-    if not optimum.is_proved:
-        return f"at most {gap:.2%} above the optimum (bound {kb_text(optimum.bound_bytes)}, not proved)"
-    if optimum.bound_bytes == facts.dram_bytes:
-        return "optimal, proved"
-    return f"{gap:.2%} above the optimum of {kb_text(optimum.bound_bytes)} (proved)"
-
-
 def totals_html(view: FusionView) -> str:
     """The card: traffic of the current plan, what it saves, its gap, what is left out."""
     if view.problem is not None:
@@ -36,33 +24,51 @@ def totals_html(view: FusionView) -> str:
     facts = view.current
     if facts is None:
         return muted("No plan yet.")
-    found, several = facts.found, facts.groups[1]
-    first = (
-        f'<b class="explorer-fuse-total">{kb_text(facts.dram_bytes)}</b> of DRAM traffic, '
-        f"{facts.saved_ratio:.1%} less than {kb_text(facts.layer_by_layer_bytes)} layer by layer · "
-        f"<b>{html.escape(gap_text(facts))}</b>"
+    found = facts.found
+    gap, gap_note = _gap(facts)
+    figures = (
+        (kb_text(facts.dram_bytes), "DRAM traffic", ""),
+        (
+            f"{-facts.saved_ratio:+.1%}".replace("-", "−"),
+            f"of {kb_text(facts.layer_by_layer_bytes)} layer by layer",
+            "",
+        ),
+        (gap, gap_note, ""),
+        (
+            kb_text(facts.largest_bytes),
+            f"largest of {facts.groups[0]} groups",
+            f"{facts.groups[1]} of them have several operations; the buffer has {found.settings.buffer_bytes / KB:g} KB",
+        ),
+        (f"{facts.removed}", "left out of all totals", removed_text(facts)),
     )
-    second = (
-        f"{facts.groups[0]} groups, {several} of several operations · largest {kb_text(facts.largest_bytes)} "
-        f"of {found.settings.buffer_bytes / KB:g} KB on chip · {_removed(facts)}"
-    )
-    third = (
-        f"{found.label} · predicted by the scheme's cost model · KB = 1024 bytes · "
-        f"{found.settings.element_bytes} B per element"
-    )
-    return f'<div role="status">{first}</div><div>{second}</div>{muted(third)}'
+    cells = "".join(_figure(*figure) for figure in figures)
+    source = f"{found.label} · predicted, not measured · KB = 1024 bytes"
+    return f'<div class="explorer-fuse-figures" role="status">{cells}</div>{muted(source)}'
 
 
-def _removed(facts: PlanFacts) -> str:
-    if not facts.removed:
-        return "no operation left out"
+def _figure(value: str, note: str, title: str) -> str:
+    more = f' tabindex="0" title="{html.escape(title)}"' if title else ""
+    mark = ' class="explorer-fuse-why"' if title else ""
+    return f"<div{more}><b>{html.escape(value)}</b><span{mark}>{html.escape(note)}</span></div>"
+
+
+def removed_text(facts: PlanFacts) -> str:
+    """The operations that fit no group, with reasons, one per line."""
     reasons = [f"{r.node} {r.op_type}: {r.reason}" for r in facts.found.plan.scheme.removed()]
     more = [f"and {len(reasons) - _MOST_REMOVED} more"] if len(reasons) > _MOST_REMOVED else []
-    title = html.escape("\n".join([*reasons[:_MOST_REMOVED], *more]))
-    return (
-        f'<span class="explorer-fuse-why" tabindex="0" title="{title}">{facts.removed} '
-        f"operation{'s' if facts.removed > 1 else ''} left out of every total</span>"
-    )
+    return "\n".join([*reasons[:_MOST_REMOVED], *more])
+
+
+def _gap(facts: PlanFacts) -> tuple[str, str]:
+    """How far a plan is from the optimum, and what is known of that."""
+    gap, optimum = facts.gap_ratio, facts.optimum
+    if gap is None or optimum is None:
+        return "?", "gap to optimum: run EXACT"
+    if not optimum.is_proved:
+        return f"≤ {gap:.2%}", f"above {kb_text(optimum.bound_bytes)}, a bound"
+    if optimum.bound_bytes == facts.dram_bytes:
+        return "optimal", "gap 0 %, proved"
+    return f"{gap:+.2%}", f"above {kb_text(optimum.bound_bytes)}, proved"
 
 
 def choice_html(choice: Choice | None) -> str:
@@ -92,7 +98,7 @@ def comparison_html(current: PlanFacts | None, compared: PlanFacts | None) -> st
     heads = ["", "A"] + (["B", "B − A"] if compared is not None else [])
     lines = [_line(title, current, compared, size) for title, size in _SIZES]
     lines += [
-        _cells("gap to the optimum", [_gap(f) for f in (current, compared) if f is not None]),
+        _cells("gap to the optimum", [", ".join(_gap(f)) for f in (current, compared) if f is not None]),
         _cells("groups", [f"{f.groups[0]} ({f.groups[1]})" for f in (current, compared) if f is not None]),
         _cells("left out", [str(f.removed) for f in (current, compared) if f is not None]),
         _cells("plans tried", [_effort(f) for f in (current, compared) if f is not None]),
@@ -121,13 +127,6 @@ def _line(
 
 def _cells(title: str, texts: list[str]) -> str:
     return f"<tr><th>{title}</th>{''.join(f'<td>{html.escape(text)}</td>' for text in texts)}</tr>"
-
-
-def _gap(facts: PlanFacts) -> str:
-    gap, optimum = facts.gap_ratio, facts.optimum
-    if gap is None or optimum is None:
-        return "not known"
-    return f"{gap:.2%}, proved" if optimum.is_proved else f"at most {gap:.2%}"
 
 
 def _effort(facts: PlanFacts) -> str:

@@ -113,7 +113,7 @@ function scalePainter(state, colouring, coloured, neutral) {
   state.scaleHigh = high;
   return (box) => {
     const value = values[box];
-    if (!Number.isFinite(value)) return { colours: neutral, value: NaN };
+    if (!Number.isFinite(value)) return { colours: neutral, value: colouring.partial ? "" : NaN };
     const step = Math.round((high > 0 ? value / high : 0) * 48) / 48;
     return { colours: coloured(scaleColour(stops, Math.sqrt(step)), true), value };
   };
