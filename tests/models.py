@@ -1,7 +1,7 @@
 """Small models for tests, written as ONNX text, and their outputs in ONNX Runtime.
 
-    graph = load(model("(float[2,3] x) => (float[2,4] y) { y = MatMul(x, w) }", w=np.ones((3, 4), "f4")))
-    (y,) = run(graph, {"x": ...})
+graph = load(model("(float[2,3] x) => (float[2,4] y) { y = MatMul(x, w) }", w=np.ones((3, 4), "f4")))
+(y,) = run(graph, {"x": ...})
 """
 
 from __future__ import annotations
