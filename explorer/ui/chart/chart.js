@@ -1,5 +1,6 @@
 // Draws plain plotly traces in the colours of the page. ``Plotly`` is defined above (see chart.py).
 
+const COLOURS = ["text", "muted", "grid", "panel", "blue", "orange", "green", "red"].map((name) => `--ec-${name}`);
 const CONFIG = { displayModeBar: false, responsive: false, showTips: false };
 
 /** Replace "var(--x)" by its value, wherever it stands. */
@@ -57,36 +58,61 @@ class ChartView {
   }
 
   _listen() {
-    const draw = () => this.draw();
+    const change = () => { this.drawnKey = null; this.draw(); };
     for (const name of ["traces", "layout_", "height"]) {
-      this.model.on(`change:${name}`, draw);
-      this.stops.push(() => this.model.off(`change:${name}`, draw));
+      this.model.on(`change:${name}`, change);
+      this.stops.push(() => this.model.off(`change:${name}`, change));
     }
+    const draw = () => this.draw();
     const resize = new ResizeObserver(draw);
     resize.observe(this.el);
+    // A theme changes attributes of the page, and a style sheet that may arrive later.
     const theme = new MutationObserver(draw);
-    for (const node of [document.body, document.documentElement]) {
-      theme.observe(node, { attributes: true, attributeFilter: ["class", "data-jp-theme-light", "data-jp-theme-name"] });
-    }
-    this.stops.push(() => resize.disconnect(), () => theme.disconnect());
+    for (const node of [document.body, document.documentElement]) theme.observe(node, { attributes: true });
+    theme.observe(document.head, { childList: true });
+    document.head.addEventListener("load", draw, true);
+    this.stops.push(
+      () => resize.disconnect(),
+      () => theme.disconnect(),
+      () => document.head.removeEventListener("load", draw, true),
+    );
   }
 
   /** With the next frame, once for many changes; nothing while hidden. */
   draw() {
     if (this.frame !== undefined) return;
-    this.frame = requestAnimationFrame(async () => {
+    this.frame = requestAnimationFrame(() => {
       this.frame = undefined;
-      const width = this.el.clientWidth;
-      if (!width || this.closed) return;
-      const style = getComputedStyle(this.el);
-      const given = this.model.get("layout_");
-      const axes = ["xaxis", "yaxis", ...Object.keys(given).filter((key) => /^[xy]axis\d+$/.test(key))];
-      const layout = { ...merged(pageLayout(axes), given), width, height: this.model.get("height") };
-      await Plotly.react(this.box, resolved(this.model.get("traces"), style), resolved(layout, style), CONFIG);
-      this._watchClicks();
-      this.el.dataset.points = String(this.model.get("traces").reduce((n, trace) => n + (trace.x?.length ?? 0), 0));
-      this.el.dataset.text = style.getPropertyValue("--ec-text").trim();
+      if (this.drawing) this.again = true;
+      else this._draw();
     });
+  }
+
+  async _draw() {
+    const width = this.el.clientWidth;
+    if (!width || this.closed) return;
+    const style = getComputedStyle(this.el);
+    const key = `${width} ${COLOURS.map((name) => style.getPropertyValue(name)).join(" ")}`;
+    if (key === this.drawnKey) return;
+    const given = this.model.get("layout_");
+    const axes = ["xaxis", "yaxis", ...Object.keys(given).filter((name) => /^[xy]axis\d+$/.test(name))];
+    const layout = { ...merged(pageLayout(axes), given), width, height: this.model.get("height") };
+    const traces = this.model.get("traces");
+    const figure = [resolved(traces, style), resolved(layout, style)];
+    this.drawnKey = key;
+    this.drawing = true;
+    try {
+      await Plotly.react(this.box, ...figure, CONFIG);
+    } finally {
+      this.drawing = false;
+    }
+    this._watchClicks();
+    this.el.dataset.points = String(traces.reduce((n, trace) => n + (trace.x?.length ?? 0), 0));
+    this.el.dataset.colours = key;
+    if (this.again) {
+      this.again = false;
+      this.draw();
+    }
   }
 
   _watchClicks() {

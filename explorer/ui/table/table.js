@@ -168,21 +168,27 @@ class Table {
     if (model.get("kind") === "candidates") this._listenToApp();
   }
 
-  /** Keys of the app: handled before JupyterLab sees them, which would edit the notebook. */
+  /** Keys of the app: handled before JupyterLab sees them, which would edit the notebook.
+   *  A button that is disabled while something runs loses the focus to the page; the app keeps the keys
+   *  until the person turns to something else. */
   _listenToApp() {
-    const handler = (event) => {
-      const app = this.el.closest(".explorer-app");
+    let inside = false;
+    const contains = (node) => Boolean(this.el.closest(".explorer-app")?.contains(node));
+    const onTurn = (event) => { inside = contains(event.target); };
+    const onKey = (event) => {
       const plain = !(event.ctrlKey || event.metaKey || event.altKey);
-      if (!app?.contains(event.target) || !plain || event.key.length !== 1) return;
-      if (event.target.closest(TYPING)) return;
+      const here = contains(event.target) || (inside && event.target === document.body);
+      if (!here || !plain || event.key.length !== 1 || event.target.closest(TYPING)) return;
       if (event.key === " ") return; // presses the focused button
       event.stopPropagation();
       if (!(event.key in KEYS)) return;
       event.preventDefault();
       if (!this.model.get("busy")) this.model.send({ command: KEYS[event.key] });
     };
-    document.addEventListener("keydown", handler, true);
-    this.stops.push(() => document.removeEventListener("keydown", handler, true));
+    for (const [name, handler] of [["focusin", onTurn], ["pointerdown", onTurn], ["keydown", onKey]]) {
+      document.addEventListener(name, handler, true);
+      this.stops.push(() => document.removeEventListener(name, handler, true));
+    }
   }
 
   _onArrow(event) {
