@@ -171,12 +171,13 @@ class FuseDesk:
     # Drawing
 
     def _draw(self, view: FusionView, summary: GraphSummary) -> None:
-        canvas, choice = self._graph.view, view.choice
-        facts = self.panel.drawn_plan
+        canvas, facts = self._graph.view, self.panel.drawn_plan
         plan = None if facts is None else facts.found.plan
-        is_group = self.panel.mode.value == GROUP and choice is not None and choice.report is not None
-        canvas.set_groups(overlays.hulls(plan, choice if self.panel.mode.value == GROUP else None))
-        if plan is None:
+        choice = view.choice if self.panel.mode.value == GROUP else None
+        is_refused = choice is not None and choice.problem is not None
+        is_group = choice is not None and choice.report is not None
+        canvas.set_groups(() if is_refused else overlays.hulls(plan, choice))
+        if plan is None or is_refused:
             canvas.set_edge_values(None)
         elif is_group and choice is not None and choice.operations > 1:
             canvas.set_edge_values(overlays.edge_blame(choice, plan, summary))
@@ -184,7 +185,8 @@ class FuseDesk:
             canvas.set_edge_values(overlays.traffic(plan, summary))
         self._colour(overlays.node_blame(choice) if is_group and choice is not None else None)
         if choice is not None and choice.path:
-            canvas.highlight(choice.path, "in the way", dim=False)
+            network = self._need().fusion.network()
+            canvas.highlight(network.ids(network.mask(choice.path)), "in the way", dim=False)
         elif canvas.highlighted:
             canvas.clear_highlight()
 

@@ -71,5 +71,4 @@ def _values(title: str, found: Mapping[EdgeInfo, int], summary: GraphSummary) ->
         source = edge.source or ends.get(edge.tensor, "")
         target = edge.target or outs.get(edge.tensor, "")
         values[source, target, edge.tensor] = size / KB
-    positive = frozenset(key for key, value in values.items() if value > 0)
-    return EdgeValues(title, values, positive, "", _SOURCE)
+    return EdgeValues(title, values, source=_SOURCE)

@@ -121,9 +121,13 @@ def test_a_line_of_the_bill_points_at_its_nodes(app):
 def test_a_choice_that_is_no_group_is_refused_with_its_path(app):
     app.graph.view.set_state({"selection": ["n3", "n9"]})
     assert "n3 -&gt; n4 -&gt; n6 -&gt; n7 -&gt; n9" in app.fuse.panel.choice.value
-    assert app.graph.view.highlighted["nodes"] == ["n3", "n4", "n6", "n7", "n9"]
+    assert app.graph.view.highlighted["nodes"] == ["n3", "n4", "n5", "n6", "n7", "n8", "n9"]
+    assert app.graph.view.groups == []
     assert app.fuse.panel.bill.bill == {}
+    app.graph.view.set_state({"selection": ["n4", "n7"]})
+    assert "The shortest way between them: n4 → n6 → n7." in app.fuse.panel.choice.value
     click(app.fuse.panel.clear)
+    assert len(app.graph.view.groups) > 11
     assert app.graph.view.highlighted == {}
     assert app.graph.view.selection == []
 

@@ -77,7 +77,9 @@ def choice_html(choice: Choice | None) -> str:
         return muted(HINT)
     count = f"{choice.operations} operation{'s' if choice.operations > 1 else ''}"
     if choice.problem is not None:
-        path = f" Shown in the graph: {' → '.join(choice.path)}." if choice.path else ""
+        path = " → ".join(choice.path)
+        joins = bool(path) and " -> " not in choice.problem  # a sentence about convexity has the path
+        path = f" The shortest way between them: {path}." if joins else ""
         return (
             f'<div role="alert"><b class="explorer-slower">✕ {count}: no fusion group.</b> '
             f"{html.escape(choice.problem)}{html.escape(path)}</div>"
