@@ -252,9 +252,9 @@ class TestAdaptiveRounds:
         assert delta.protocol.startswith("validated: 40 rounds")
 
     def test_stopping_by_width_does_not_favour_claims(self):
-        claims = 0
-        for seed in range(60):
+        short, claims = replace(self.ADAPTIVE, samples=3, warmup_ns=5 * MS), 0
+        for seed in range(40):
             machine = FakeMachine(noise=0.02, session_noise=0.02, seed=seed)
-            delta, _ = measure(machine, 5 * MS, 5 * MS, self.ADAPTIVE)
+            delta, _ = measure(machine, 5 * MS, 5 * MS, short)
             claims += delta.verdict is not Verdict.WITHIN_NOISE
-        assert claims <= 3
+        assert claims <= 2

@@ -101,6 +101,6 @@ def test_parsing_loads_no_runtime():
 
 def test_an_optimiser_with_a_typo_is_noticed_and_the_right_name_offered():
     with pytest.raises(
-        TargetError, match=r"there is no 'SkipLayerNormFusoin'; similar names: SkipLayerNormFusion"
+        TargetError, match=r"there is no 'SkipLayerNormFusoin'; the most similar are SkipLayerNormFusion"
     ):
         Target.parse("ort:disabled=SkipLayerNormFusoin")
