@@ -76,9 +76,10 @@ def make_feeds(
     Raises:
         InputError: an input is not a tensor, or its rank is unknown.
     """
-    feeds = {}
+    feeds: Feeds = {}
+    known = dict(dims or {})
     for value in graph.inputs:
-        shape = _concrete_shape(value, sizes, dims or {})
+        shape = _concrete_shape(value, sizes, known)
         rng = np.random.default_rng([seed, zlib.crc32((value.name or "").encode())])
         feeds[value.name or ""] = _draw(graph, value, shape, rng, style)
     if override:
@@ -102,7 +103,8 @@ def check_feeds(graph: Graph, *, dims: Mapping[str, int] | None = None) -> Itera
         yield FeedSet("overridden default weights", feeds)
 
 
-def _concrete_shape(value: ir.Value, sizes: Sizes, dims: Mapping[str, int]) -> tuple[int, ...]:
+def _concrete_shape(value: ir.Value, sizes: Sizes, known: dict[str, int]) -> tuple[int, ...]:
+    """Sizes for all dims; a symbol has one size everywhere, chosen where it first appears."""
     if not isinstance(value.type, ir.TensorType):
         raise InputError(
             f"Input '{value.name}' is not a tensor (it is a sequence, map or optional), so no values can be "
@@ -111,10 +113,12 @@ def _concrete_shape(value: ir.Value, sizes: Sizes, dims: Mapping[str, int]) -> t
     if value.shape is None:
         raise InputError(f"Input '{value.name}' has no declared rank; declare its shape in the model.")
     rank = len(value.shape)
-    return tuple(
-        d if isinstance(d, int) else dims.get(d.value or "", _size(axis, rank, sizes))
-        for axis, d in enumerate(value.shape)
-    )
+    shape = []
+    for axis, dim in enumerate(value.shape):
+        size = dim if isinstance(dim, int) else _size(axis, rank, sizes)
+        symbol = None if isinstance(dim, int) else dim.value
+        shape.append(size if symbol is None else known.setdefault(symbol, size))
+    return tuple(shape)
 
 
 def _size(axis: int, rank: int, sizes: Sizes) -> int:
