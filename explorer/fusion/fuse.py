@@ -122,14 +122,9 @@ def fuse(
         InputError: an option or a dimension, in one sentence.
         Cancelled: ``cancel`` said so.
     """
-    if isinstance(graph, FusionNetwork):
-        network = graph
-    else:
-        network = fusion_network(graph, element_bytes=element_bytes, dims=dims)
-    costs = make_scheme(scheme, network, buffer_kb)
-    if search == "exact":
-        searcher: PlanSearch = ExactSearch(costs, seed=seed, time_limit_seconds=time_limit_seconds)
-    else:
+    costs = make_scheme(scheme, _network(graph, element_bytes, dims), buffer_kb)
+    searcher: PlanSearch = ExactSearch(costs, seed=seed, time_limit_seconds=time_limit_seconds)
+    if search != "exact":
         searcher = make_search(search, costs, seed=seed, repair=repair)
     for event in searcher.events(budget, cancel):
         if on_event is not None:
@@ -148,6 +143,12 @@ def fuse(
         rectified=searcher.rectified,
         seconds=searcher.seconds,
     )
+
+
+def _network(graph: Graph | FusionNetwork, element_bytes: int, dims: Dims | None) -> FusionNetwork:
+    if isinstance(graph, FusionNetwork):
+        return graph
+    return fusion_network(graph, element_bytes=element_bytes, dims=dims)
 
 
 def _group(plan: Plan, mask: int) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import ipywidgets as widgets
@@ -598,7 +599,8 @@ def test_in_a_running_loop_nothing_needs_to_flush():
         app.close()
         return count
 
-    assert asyncio.run(main()) > 0
+    with ThreadPoolExecutor(1) as pool:  # Playwright may have left a loop running in this thread
+        assert pool.submit(asyncio.run, main()).result(60) > 0
 
 
 def test_settings_change_the_session(driver: Driver):
