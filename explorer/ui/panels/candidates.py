@@ -144,5 +144,5 @@ def chosen_html(row: CandidateRow) -> str:
         f'<div class="explorer-line"><b>{html.escape(row.title)}</b> '
         f'<span class="explorer-muted">class {kind}, {_CLASSES[kind]}</span></div>'
         f'<div class="explorer-line" title="{summary}">{summary}</div>'
-        f'<div class="explorer-line">measured: {delta_html(row.measured)}</div>'
+        f'<div class="explorer-line">{delta_html(row.measured or row.predicted)}</div>'
     )
