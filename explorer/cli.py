@@ -203,6 +203,7 @@ def _add_tables(commands: Commands) -> None:
     from explorer import commands as run
 
     parser = _command(commands, "rules", "the rule library")
+    parser.add_argument("--markdown", action="store_true", help="as the table in docs/rules.md")
     parser.set_defaults(run=run.rules)
 
     parser = _command(commands, "bench", "benchmarks, as ratios measured in one run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Iterable
@@ -228,6 +229,20 @@ def replay(arguments: Namespace) -> int:
     )
 
 
+def rules_markdown(table: list[dict[str, Any]]) -> list[str]:
+    """The rule library as a Markdown table, one row per rule."""
+    head = "| entry | rule | class | inverse | offered | pre-conditions | evidence |"
+    rows = [
+        f"| {r['family']} | `{r['name']}`: {r['title']} | {r['numeric_class']} | {r['inverse'] or '-'} | "
+        f"{'yes' if r['default'] else 'opt-in'}{'' if r['portable'] else ', ORT only'} | "
+        f"{r['preconditions']} | {r['evidence']} |".replace("\n", " ")
+        for r in sorted(
+            table, key=lambda r: (r["family"][0], int(re.sub(r"\D", "", r["family"][:3])), r["name"])
+        )
+    ]
+    return [head, "|---|---|---|---|---|---|---|", *rows]
+
+
 def rules(arguments: Namespace) -> int:
     """``explorer rules``."""
     from explorer.rewrite import all_rules
@@ -245,6 +260,8 @@ def rules(arguments: Namespace) -> int:
     )
     table = [{key: getattr(rule, key) for key in keys} for rule in all_rules()]
     lines = [f"{r['family']:4} {r['name']:28} {r['numeric_class']}  {r['title']}" for r in table]
+    if arguments.markdown:
+        lines = rules_markdown(table)
     return print_result(arguments, {"rules": table}, lines)
 
 

@@ -1,0 +1,25 @@
+"""Documents that are generated stay true; links in the README lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from explorer.cli import main
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def test_the_table_of_rules_is_what_the_command_prints(capsys):
+    assert main(["rules", "--markdown"]) == 0
+    printed = capsys.readouterr().out.strip()
+    assert (REPOSITORY / "docs" / "rules.md").read_text().strip().endswith(printed), (
+        "run `explorer rules --markdown` and put its output into docs/rules.md"
+    )
+
+
+def test_links_in_the_readme_exist():
+    text = (REPOSITORY / "README.md").read_text()
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    assert links
+    assert [link for link in links if not (REPOSITORY / link).exists()] == []
