@@ -11,19 +11,13 @@ from math import ceil, lcm
 from typing import NamedTuple
 
 from explorer.errors import InputError
+from explorer.fusion.brr_growth import BrrGrowth, RowBytes
 from explorer.fusion.network import FusionNetwork, FusionNode, bits
 from explorer.fusion.report import BufferTerm, TermKind
-from explorer.fusion.scheme import GroupRules, MemoisedScheme, solo_mask
+from explorer.fusion.scheme import GroupRules, Growing, MemoisedScheme, solo_mask
 from explorer.fusion.streaming import Mode
 
 UNROLLED_CHANNELS = 32
-
-
-class _Row(NamedTuple):
-    """Bytes of one row of a tensor: all channels, and only the unrolled ones."""
-
-    full: int
-    partial: int
 
 
 class _Held(NamedTuple):
@@ -87,6 +81,10 @@ class Brr(MemoisedScheme):
     def _rules(self) -> GroupRules:
         no_entry = sum(1 << n.index for n in self.network.nodes if not n.is_matrix)
         return GroupRules(solo_mask(self.network), (0,) * len(self.network.nodes), no_entry)
+
+    def growing(self) -> Growing:
+        """An empty group to be grown."""
+        return BrrGrowth(self.network, self._rows, self.cost)
 
     def demand_bytes(self, mask: int, without: tuple[int, int] | None = None) -> int:
         """The smallest footprint of any set of nodes: rows of each result, and of a held input, in bytes."""
@@ -239,11 +237,11 @@ def squeeze_and_excite(network: FusionNetwork) -> FusionNode | None:
     return None
 
 
-def _row(elements: int, dims: tuple[int, ...], unrolled: int, element_bytes: int) -> _Row:
+def _row(elements: int, dims: tuple[int, ...], unrolled: int, element_bytes: int) -> RowBytes:
     """Channels are axis 1 of an image and the features of everything else."""
     channels = dims[1] if len(dims) > 3 else elements
     width = elements // channels if channels else 0
-    return _Row(elements * element_bytes, width * min(unrolled, channels) * element_bytes)
+    return RowBytes(elements * element_bytes, width * min(unrolled, channels) * element_bytes)
 
 
 def _links(network: FusionNetwork, node: FusionNode) -> tuple[tuple[int, float, int], ...]:

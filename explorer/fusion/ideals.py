@@ -67,10 +67,9 @@ _Parts = tuple[tuple[int, int], ...]  # connected parts of a group: nodes, and w
 
 @dataclass
 class _Growth:
-    """A group under enumeration: lower bound, nodes ready after it, nodes still to be tried, its parts."""
+    """A group under enumeration: nodes ready after it, nodes still to be tried, its parts."""
 
     group: int
-    bound: int
     ready: int
     candidates: int
     parts: _Parts
@@ -158,7 +157,7 @@ class _IdealSearch:
         state = self.states[ideal]
         blocked: int | None = None
         grown = self.scheme.growing()
-        path = [_Growth(0, 0, state.ready, state.ready & ~self.alone, ())]
+        path = [_Growth(0, state.ready, state.ready & ~self.alone, ())]
         while path:
             self.work += 1
             if self.work % _REPORT_EVERY == 0 or len(self.states) > self.ideal_limit:
@@ -171,15 +170,19 @@ class _IdealSearch:
                 continue
             low = last.candidates & -last.candidates
             last.candidates ^= low
-            further = self._larger(last, low.bit_length() - 1, ideal)
-            if further is None:
+            node = low.bit_length() - 1
+            if last.group and self._breaks_rule(node, last.group):
                 continue
+            further = self._larger(last, node, ideal)
             if len(further.parts) > 1:
                 blocked = self._blocked(ideal) if blocked is None else blocked
                 others = [self.meets[i] for i in bits(last.candidates & ~blocked)]
                 if not _can_meet([reach for _, reach in further.parts], others, ~blocked):
                     continue
             grown.add(further.group & ~last.group)
+            if last.group and grown.floor() >= self.scheme.capacity_bytes:
+                grown.undo()
+                continue
             if len(further.parts) == 1:
                 cost = grown.cost()
                 if cost.fits:
@@ -189,18 +192,13 @@ class _IdealSearch:
                 further.candidates = 0
             path.append(further)
 
-    def _larger(self, last: _Growth, node: int, ideal: int) -> _Growth | None:
-        """The group with a node and its followers added; None if no group above it can be valid."""
-        if last.group and self._breaks_rule(node, last.group):
-            return None
-        bound = last.bound + self.scheme.added_bound(node, last.group)
-        if bound >= self.scheme.capacity_bytes and last.group:
-            return None
+    def _larger(self, last: _Growth, node: int, ideal: int) -> _Growth:
+        """The group with a node and its followers added."""
         group = last.group | self.units[node]
         fresh = self._freed(node, ideal | group)
         ready = last.ready & ~(1 << node) | fresh
         candidates = last.candidates | fresh & ~self.alone
-        return _Growth(group, bound, ready, candidates, self._joined(node, last.parts))
+        return _Growth(group, ready, candidates, self._joined(node, last.parts))
 
     def _breaks_rule(self, node: int, group: int) -> bool:
         """Whether the scheme forbids the node in every group above this one."""

@@ -19,6 +19,7 @@ class _Earlier(NamedTuple):
     mask: int
     demand_bytes: int
     dram_bytes: int
+    waiting_bytes: int
     kept: list[tuple[int, int]]
     outside: list[int]
 
@@ -44,7 +45,7 @@ class LineGrowth:
         self._crossing = crossing
         self._repeated = repeated_bytes
         self._capacity = capacity_bytes
-        self._mask = self._demand = self._dram = 0
+        self._mask = self._demand = self._dram = self._waiting = 0
         self._lag: dict[int, float] = {}  # a node taken back leaves its entry; it is rewritten on return
         self._kept: dict[int, int] = {}
         self._outside: set[int] = set()
@@ -54,20 +55,26 @@ class LineGrowth:
         """Demand and traffic, in bytes."""
         return GroupCost(self._demand, self._dram, self._demand < self._capacity)
 
+    def floor(self) -> int:
+        """Weights and line buffers only grow with the group; the rows that wait at joins may not."""
+        return self._demand - self._waiting
+
     def add(self, mask: int) -> None:
         """Add nodes, all of them after those already there."""
-        now = _Earlier(self._mask, self._demand, self._dram, [], [])
+        now = _Earlier(self._mask, self._demand, self._dram, self._waiting, [], [])
         self._earlier.append(now)
         for i in bits(mask):
             step = self._tables.steps[i]
             weights = step.weight_bytes - self._repeated(self._mask | 1 << i) + self._repeated(self._mask)
-            self._demand += weights + self._wait(step) + self._keep(step, now.kept)
+            waiting = self._wait(step)
+            self._waiting += waiting
+            self._demand += weights + waiting + self._keep(step, now.kept)
             self._mask |= 1 << i
             self._dram += weights + step.streamed_bytes + self._move(step, now.outside)
 
     def undo(self) -> None:
         """Take back the latest ``add``."""
-        self._mask, self._demand, self._dram, kept, outside = self._earlier.pop()
+        self._mask, self._demand, self._dram, self._waiting, kept, outside = self._earlier.pop()
         self._outside.difference_update(outside)
         for tensor, rows in reversed(kept):
             self._kept[tensor] = rows

@@ -12,11 +12,10 @@ from explorer.fusion.plan import Plan
 from explorer.fusion.relaxation import bounds
 from explorer.fusion.scheme import Scheme
 from explorer.fusion.searches.greedy import GreedySearch
-from explorer.fusion.searches.interval import IntervalSearch
+from explorer.fusion.searches.interval import best_intervals
 from explorer.fusion.searches.local_search import LocalSearch
 
 TIME_LIMIT_SECONDS = 60.0
-_INTERVAL_NODES = 1000  # beyond it the intervals, quadratic in the nodes, take too long
 _FALLBACK_PLANS = 1000  # of local search, to have a good plan beside the bound
 
 
@@ -122,12 +121,11 @@ def _bounded(
     scheme: Scheme, ideals: int, started: float, time_limit_seconds: float, workers: int
 ) -> Iterator[OptimumProgress]:
     """The best of the quick searches, improved by what the relaxation suggests, beside its bound."""
-    plan = GreedySearch(scheme).run(1)
-    if len(scheme.network.nodes) <= _INTERVAL_NODES:
-        plan = min(plan, IntervalSearch(scheme).run(1), key=lambda p: p.dram_bytes)
+    intervals = Plan(scheme, best_intervals(scheme, time_limit_seconds / 10))
+    plan = min(GreedySearch(scheme).run(1), intervals, key=lambda p: p.dram_bytes)
     local = LocalSearch(scheme, start=plan)
     for _ in local.events(_FALLBACK_PLANS):
-        if _since(started) > 0.75 * time_limit_seconds:
+        if _since(started) > 0.7 * time_limit_seconds:
             break
     plan = local.best_plan()
     yield OptimumProgress(_since(started) / time_limit_seconds, _since(started))

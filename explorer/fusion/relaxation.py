@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _ROUND_SECONDS = 2.0  # of the first round; doubled whenever it was too short
 _ROUNDING = 1e-3  # bytes; the solver reports its bound as a float
 _CHAINS_PER_NODE = 20
+_STEPS_PER_NODE = 200  # where nearly everything fits, paths are many and long
 _MOST_READERS = 12  # beyond that many readers of a tensor, one read is charged for all of them
 
 
@@ -187,9 +188,10 @@ class _Model:
         """The shortest too large paths from a node, so that few rounds are needed."""
         fusable = self.kept & ~self.scheme.rules.solo
         stack = [(start, 1 << start)]
-        found = 0
-        while stack and found < _CHAINS_PER_NODE:
+        found = tried = 0
+        while stack and found < _CHAINS_PER_NODE and tried < _STEPS_PER_NODE:
             node, mask = stack.pop()
+            tried += 1
             for j in bits(self.network.succs[node] & fusable):
                 longer = mask | 1 << j
                 if self._floor(longer) < self.scheme.capacity_bytes:

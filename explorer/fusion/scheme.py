@@ -60,7 +60,10 @@ class Growing(Protocol):
         """Take back the latest ``add``."""
 
     def cost(self) -> GroupCost:
-        """What ``Scheme.cost`` says of the group; rules of the scheme are not looked at."""
+        """What ``Scheme.cost`` says of the group."""
+
+    def floor(self) -> int:
+        """Bytes that the group and every group grown from it by later nodes need at least."""
 
 
 class Scheme(Protocol):
@@ -161,9 +164,9 @@ class MemoisedScheme(ABC):
     def added_bound(self, node: int, mask: int) -> int:
         """Bytes by which a node adds to a lower bound of the demand of every group above ``mask``."""
 
+    @abstractmethod
     def growing(self) -> Growing:
         """An empty group to be grown."""
-        return _Recomputed(self)
 
     def follows(self, node: int) -> int | None:  # noqa: ARG002 (schemes that know such pairs use it)
         """A node that some optimal plan surely keeps this one with; None if there is no such node."""
@@ -263,23 +266,6 @@ class MemoisedScheme(ABC):
         else:
             reason = f"with the rows it must keep it needs {demand / KB:.1f} KB, which fill {capacity}"
         return Removed(node.id, node.covers, node.op_type, weights, demand, reason)
-
-
-class _Recomputed:
-    """A growing group for schemes whose cost is computed anew each time."""
-
-    def __init__(self, scheme: MemoisedScheme) -> None:
-        self.scheme = scheme
-        self.masks = [0]
-
-    def add(self, mask: int) -> None:
-        self.masks.append(self.masks[-1] | mask)
-
-    def undo(self) -> None:
-        self.masks.pop()
-
-    def cost(self) -> GroupCost:
-        return self.scheme.cost(self.masks[-1])
 
 
 def solo_mask(network: FusionNetwork) -> int:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from explorer.fusion import Lbdf, Mode
 from explorer.fusion.network import bits
-from explorer.fusion.scheme import Growing, MemoisedScheme
+from explorer.fusion.scheme import GroupCost, Growing, Scheme
 
 
 class LazyLbdf(Lbdf):
     """The same scheme with consumer-driven timing."""
 
     def growing(self) -> Growing:
-        return MemoisedScheme.growing(self)
+        return _Recomputed(self)
 
     def follows(self, node: int) -> int | None:
         return None
@@ -44,3 +44,30 @@ class LazyLbdf(Lbdf):
                 rows = max(s[0] for s in used) - min(s[1] for s in used) + max(s[2] for s in used)
                 total += int(min(rows, self._tables.rows[t])) * self._tables.row_bytes[t]
         return total
+
+
+class _Recomputed:
+    """A growing group whose cost is computed anew each time; its floor is that of the eager scheme."""
+
+    def __init__(self, scheme: Scheme) -> None:
+        self.scheme = scheme
+        self.masks = [0]
+        self.floors = [0]
+
+    def add(self, mask: int) -> None:
+        floor, seen = self.floors[-1], self.masks[-1]
+        for i in bits(mask):
+            floor += self.scheme.added_bound(i, seen)
+            seen |= 1 << i
+        self.masks.append(seen)
+        self.floors.append(floor)
+
+    def undo(self) -> None:
+        self.masks.pop()
+        self.floors.pop()
+
+    def cost(self) -> GroupCost:
+        return self.scheme.cost(self.masks[-1])
+
+    def floor(self) -> int:
+        return self.floors[-1]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from explorer.errors import InputError
 from explorer.fusion import Brr, FusionGroup, make_scheme, optimum
-from tests.fusion.networks import BIG, everything, network_of, sample
+from tests.fusion.networks import BIG, everything, network_of, random_network, sample
 
 TWO_CONVS = """(float[1,64,8,8] x) => (float[1,128,8,8] z) {
     y = Conv <pads=[1,1,1,1]> (x, w)
@@ -150,3 +152,21 @@ def test_the_optimum_of_the_small_paper_networks_is_proved() -> None:
     assert found.is_proved
     assert found.plan.dram_bytes == 6_573_008
     assert all(found.plan.scheme.cost(mask).fits for mask in found.plan.masks)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_floor_of_a_growing_group_is_below_all_groups_grown_from_it(seed: int) -> None:
+    scheme, rng = Brr(random_network(seed, 18), 900), Random(seed)
+    grown, floors, mask = scheme.growing(), [], 0
+    for node in range(18):
+        if rng.random() < 0.7:
+            mask |= 1 << node
+            grown.add(1 << node)
+            floors.append(grown.floor())
+            assert max(floors) == floors[-1] <= scheme.demand_bytes(mask)
+            assert grown.cost().demand_bytes == scheme.demand_bytes(mask)
+        if floors and rng.random() < 0.2:
+            before = grown.floor()
+            grown.add(1 << 17)
+            grown.undo()
+            assert grown.floor() == before

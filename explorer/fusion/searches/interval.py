@@ -5,6 +5,9 @@ It misses every group that leaves out a node of another branch, which the exact 
 
 from __future__ import annotations
 
+import time
+from math import inf
+
 from explorer.fusion.scheme import Scheme
 from explorer.fusion.searches.base import PlanSearch
 from explorer.fusion.space import Masks
@@ -20,8 +23,12 @@ class IntervalSearch(PlanSearch):
         return self._accept(best_intervals(self.scheme))[1]
 
 
-def best_intervals(scheme: Scheme) -> Masks:
-    """The groups of the best plan of intervals, in order; left-out operations end an interval."""
+def best_intervals(scheme: Scheme, time_limit_seconds: float | None = None) -> Masks:
+    """The groups of the best plan of intervals, in order; left-out operations end an interval.
+
+    After the time limit only single operations are added to what was found.
+    """
+    deadline = inf if time_limit_seconds is None else time.perf_counter() + time_limit_seconds
     network, removed = scheme.network, scheme.removed_mask
     count = len(network.nodes)
     best: list[int | None] = [0] + [None] * count
@@ -31,15 +38,16 @@ def best_intervals(scheme: Scheme) -> Masks:
         if removed >> first & 1:
             _offer(best, group, first + 1, before, 0)
             continue
-        grown, mask, bound = scheme.growing(), 0, 0
+        grown, mask = scheme.growing(), 0
         parts: tuple[int, ...] = ()
         for node in range(first, count):
-            bound += scheme.added_bound(node, mask)
-            if removed >> node & 1 or (mask and bound >= scheme.capacity_bytes):
+            if removed >> node & 1 or (mask and time.perf_counter() > deadline):
                 break
             parts = _joined(parts, node, network.preds[node])
             mask |= 1 << node
             grown.add(1 << node)
+            if grown.floor() >= scheme.capacity_bytes:
+                break
             if len(parts) == 1 and grown.cost().fits and scheme.refusal(mask) is None:
                 _offer(best, group, node + 1, before + grown.cost().dram_bytes, mask)
     groups, end = [], count
