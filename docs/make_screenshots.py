@@ -66,7 +66,7 @@ def optimise(app: AppPage) -> None:
     """A finished search with its curve."""
     app.tab("Optimise")
     app.page.locator(".explorer-chart-widget[data-points]").wait_for(timeout=WORK_MS)
-    app.app.get_by_role("spinbutton", name="Budget").fill("16")
+    app.app.get_by_role("spinbutton", name="Budget").fill("12")
     app.press("Run")
     app.app.locator(".explorer-next").get_by_text("Result").wait_for(timeout=LONG_MS)
     app.idle()
@@ -77,7 +77,7 @@ PICTURES: dict[str, tuple[str, str, bool, Callable[[AppPage], None]]] = {
     "app-dark": ("efficientnet_b0", "ort:level=all,threads=1", True, dark),
     "app-diff": ("resnet18", "ort:level=all,threads=1", False, diff),
     "app-measured": ("squeezenet1_1", "ort:level=disable,threads=1", False, measured),
-    "app-optimise": ("resnet18", "ort:level=disable,threads=1", False, optimise),
+    "app-optimise": ("mobilenet_v3_small", "ort:level=disable,threads=1", False, optimise),
 }
 
 

@@ -103,7 +103,8 @@ class OptimisePanel:
             case Evaluated(move=move, delta=delta):
                 self._add(f"{short_delta_html(delta)} {html.escape(move.label)}")
             case Failed(move=move, reason=reason):
-                self._add(f"<b>left out</b> {html.escape(move.label)}: {html.escape(reason)}")
+                text = html.escape(f"left out {move.label}: {reason}")
+                self._add(f'<span class="explorer-muted">{text}</span>')
             case Proposed(move=move, delta=delta):
                 self._show_next("Next choice", move.label, delta_html(delta))
             case Taken(move=move):
