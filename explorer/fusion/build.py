@@ -72,6 +72,7 @@ class _Builder:
         self.waiting: dict[int, list[str]] = {}
         self.placed: set[str] = set()
         self.readers = _readers(raw)
+        self.samples = _samples(raw)
 
     def network(self) -> FusionNetwork:
         for op in self.raw.ops:
@@ -232,7 +233,7 @@ class _Builder:
 
     def _finished(self, tensor: _Tensor, consumers: tuple[int, ...]) -> FusionTensor:
         dims, axis = tensor.view.dims, tensor.view.axis
-        has_samples = axis is not None and axis > 0 and len(dims) > 2
+        has_samples = axis is not None and axis > 0 and len(dims) > 2 and dims[0] == self.samples
         apart = (axis, 0) if has_samples else (axis,)
         return FusionTensor(
             name=self.raw.values[tensor.key].name,
@@ -244,6 +245,12 @@ class _Builder:
             consumers=consumers,
             is_output=tensor.is_output,
         )
+
+
+def _samples(raw: RawGraph) -> int | None:
+    """The batch size, one sample of which is on chip at a time: the first dim of the first input."""
+    shapes = (raw.values[key].static_dims for key in raw.inputs)
+    return next((dims[0] for dims in shapes if dims and len(dims) > 1), None)
 
 
 def _readers(raw: RawGraph) -> Mapping[int, int]:

@@ -27,7 +27,7 @@ class FusionTensor:
 
     Attributes:
         rows: length of the axis it streams along; 1 if it has none.
-        row_elements: elements of one row of one sample.
+        row_elements: elements of one row of one sample of the batch.
     """
 
     name: str

@@ -129,6 +129,19 @@ def test_every_kind_of_sample_has_an_optimum_below_layer_by_layer(name: str) -> 
     assert found.plan.dram_bytes < found.to_json()["layer_by_layer_bytes"]  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(
+    ("name", "layers"), [("bert_base", 12), ("gpt2", 12), ("llama_small", 8), ("vit_b_16", 12)]
+)
+def test_with_a_megabyte_the_optimum_fuses_attention_from_scores_to_values(name: str, layers: int) -> None:
+    network = sample(name)
+    plan = fuse(network, buffer_kb=1024, search="exact").plan
+    fused = 0
+    for group in plan.groups:
+        kinds = [network.nodes[network.index_of(i)].op_type for i in group.operations]
+        fused += kinds.count("Softmax") == 1 and kinds.count("MatMul") >= 2
+    assert fused == layers
+
+
 def test_importing_the_package_loads_no_solver() -> None:
     heavy = ["ortools", "pymoo", "scipy", "networkx", "torch", "onnxruntime"]
     program = f"import explorer.fusion, sys; print([m for m in {heavy} if m in sys.modules])"

@@ -210,6 +210,20 @@ class TestClasses:
         rows = {network.tensors[node.writes[0]].rows for node in network.nodes}
         assert rows == {16}
 
+    def test_one_sample_of_a_batch_is_on_chip_but_all_heads_are(self) -> None:
+        network = network_of(
+            """(float[2,4,8,8] x, float[3,8,16] h) => (float[2,4,8,8] y, float[3,8,16] g) {
+                y = Relu(x)
+                g = Relu(h)
+            }"""
+        )
+        assert {t.name: (t.elements, t.rows, t.row_elements) for t in network.tensors} == {
+            "x": (512, 8, 32),
+            "y": (512, 8, 32),
+            "h": (384, 8, 48),
+            "g": (384, 8, 48),
+        }
+
     def test_normalisation_over_the_rows_needs_them_all(self) -> None:
         text = "(float[1,16,32] x) => (float[1,16,32] y) {{ y = Softmax <axis={}> (x) }}"
         assert network_of(text.format(2)).nodes[0].op_class is OpClass.ELEMENTWISE
