@@ -52,7 +52,7 @@ def ideal_steps(
     return _IdealSearch(scheme, ideal_limit, time_limit_seconds).steps()
 
 
-@dataclass
+@dataclass(slots=True)
 class _State:
     """The best way to an ideal: its cost, the group that completed it, where that began, what is ready."""
 
@@ -65,7 +65,7 @@ class _State:
 _Parts = tuple[tuple[int, int], ...]  # connected parts of a group: nodes, and what they can reach
 
 
-@dataclass
+@dataclass(slots=True)
 class _Growth:
     """A group under enumeration: nodes ready after it, nodes still to be tried, its parts."""
 
