@@ -34,10 +34,13 @@ def light(app: AppPage) -> None:
 
 
 def dark(app: AppPage) -> None:
-    """EfficientNet-B0, coloured by bytes, with the details of a node."""
-    app.page.locator(".eg-colour select").select_option(label="Bytes read and written")
+    """EfficientNet-B0, coloured by measured time, with the details of a node."""
+    app.tab("Node")
+    app.press("Time per node")
+    app.app.get_by_text("per run on").wait_for(timeout=WORK_MS)
+    app.idle()
     app.click_node("n0")
-    app.app.locator(".explorer-details h4").wait_for()
+    app.app.get_by_text("% of the model").wait_for()
     app.page.mouse.move(5, 5)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from explorer.graph import GraphSummary
 from explorer.rewrite import Candidate, NumericClass, Rejection
 from explorer.runtime import Delta, Protocol
+from explorer.runtime.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Snapshot:
         history: accepted and undone rewrites, in order.
         position: how many of them are in effect.
         curve: time over steps.
+        profile: which node costs what on the target, if that was measured for the current graph.
         total: measured delta of the current graph against the original, if it was measured.
         is_opt_in: whether rules of class D and A are offered.
     """
@@ -91,6 +93,7 @@ class Snapshot:
     position: int
     curve: tuple[CurvePoint, ...]
     total: Delta | None
+    profile: Profile | None
     is_opt_in: bool
 
     @property

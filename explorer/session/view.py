@@ -22,6 +22,7 @@ def take_snapshot(session: Session, number: int) -> Snapshot:
     """A consistent view of what is known; call it under the session's lock."""
     found, history = session.known_enumeration(), session.history
     total = session.total() if found is not None else None
+    profile = session.known.profiles.get((found.fingerprint, str(session.target))) if found else None
     return Snapshot(
         number=number,
         name=session.original.name,
@@ -36,6 +37,7 @@ def take_snapshot(session: Session, number: int) -> Snapshot:
         position=history.position,
         curve=tuple(curve(history.past)),
         total=None if total is None else total.delta,
+        profile=profile,
         is_opt_in=session.opt_in,
     )
 

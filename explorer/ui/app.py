@@ -98,7 +98,11 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
             )
         )
         self.near_misses = NearMissPanel(guard(self._near_miss_selected))
-        self.node = NodePanel(partial(self._show_here, CANDIDATES), partial(self._show_here, NEAR_MISSES))
+        self.node = NodePanel(
+            partial(self._show_here, CANDIDATES),
+            partial(self._show_here, NEAR_MISSES),
+            guard(do.profile),
+        )
         self.optimise = OptimisePanel(
             OptimiseActions(
                 step=guard(do.step),
@@ -231,7 +235,9 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         self._snapshot = snapshot
         if not snapshot.is_ready:
             self.controller.prepare()
-        panels = (self.opening, self.candidates, self.near_misses, self.optimise, self.history)
+        panels = (
+            self.opening, self.candidates, self.near_misses, self.node, self.optimise, self.history
+        )  # fmt: skip
         for panel in panels:
             panel.render(snapshot)
         if self.graph.render(snapshot):
@@ -270,6 +276,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
     def _disable(self) -> None:
         for panel in (self.opening, self.candidates, self.optimise, self.fuse, self.history):
             panel.disable(self.controller.is_busy)
+        self.node.disable(self.controller.is_busy, self.session is not None)
 
 
 def facts_html(snapshot: Snapshot) -> str:

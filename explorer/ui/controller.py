@@ -119,6 +119,11 @@ class Controller:
         session = self.need_session()
         self._start("Measuring all", lambda job: session.measure_all(job=job))
 
+    def profile(self) -> None:
+        """Measure which node costs what, in the background."""
+        session = self.need_session()
+        self._start("Timing each node", lambda job: session.profile(job.token))
+
     def accept(self, identifier: str) -> None:
         """Check and accept a candidate, in the background."""
         session = self.need_session()

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 import explorer
-from explorer.errors import InputError
+from explorer.errors import InputError, RuntimeFailure
 from explorer.runtime import Protocol, Verdict
 from explorer.runtime.dummy import PlantedMeasurer
 from explorer.session import Session, recent
@@ -621,3 +621,31 @@ def test_the_tabs_are_where_the_constants_say(driver: Driver):
     named = {CANDIDATES: "Candidates", NEAR_MISSES: "Why not here?", NODE: "Node", OPTIMISE: "Optimise"}
     assert all(titles[index] == title for index, title in {**named, HISTORY: "History"}.items())
     assert driver.app.tabs.children[HISTORY] is driver.app.history.box
+
+
+def test_time_per_node_colours_the_graph_and_lists_what_costs_most(tmp_path: Path):
+    driver = Driver(Session(saved_model(tmp_path), target="ort:level=disable,threads=1"))
+    app = driver.app
+    driver.press(app.node.profile)
+    driver.check()
+    assert app.graph.view.colour_by == "time"
+    assert "per run on ort:level=disable,threads=1" in app.node.details.value
+    driver.click_nodes("n0")
+    assert "% of the model" in app.node.details.value
+    app.graph.view.colour("op")
+    driver.choose(app.opening.threads, 2)
+    assert [one.key for one in app.graph.view.offered] == ["bytes", "flops"]
+    driver.choose(app.opening.threads, 1)
+    assert [one.key for one in app.graph.view.offered] == ["bytes", "flops", "time"]
+    assert app.graph.view.colour_by == "op"
+    app.close()
+
+
+def test_a_target_without_a_profiler_is_explained(driver: Driver, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_arguments: object, **_settings: object) -> None:
+        raise RuntimeFailure("This target has no profiler.")
+
+    monkeypatch.setattr(driver.session, "profile", refuse)
+    driver.press(driver.app.node.profile)
+    assert driver.app.strip.text == "This target has no profiler."
+    assert driver.app.graph.view.colour_by == "op"

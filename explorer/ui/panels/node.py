@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import ipywidgets as widgets
 
 from explorer.graph import GraphSummary, NodeInfo, TensorInfo
-from explorer.ui.graphview.units import bytes_text, count_text
+from explorer.runtime.profile import Kernel, NodeTime, Profile
+from explorer.session import Snapshot
+from explorer.ui.graphview.units import bytes_text, count_text, time_text
 from explorer.ui.panels.parts import button, column, marked, muted, row
 
 HINT = (
@@ -16,6 +18,7 @@ HINT = (
     "Shift + drag is a lasso, a double click opens a block, / searches."
 )
 _MOST_NODES = 12
+_MOST_KERNELS = 15
 
 
 class NodePanel:
@@ -24,33 +27,58 @@ class NodePanel:
     Args:
         show_candidates: show the candidates at the selected nodes.
         show_misses: show the near misses at the selected nodes.
+        profile: measure which node costs what.
     """
 
-    def __init__(self, show_candidates: Callable[[], None], show_misses: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        show_candidates: Callable[[], None],
+        show_misses: Callable[[], None],
+        profile: Callable[[], None],
+    ) -> None:
+        self._shown: tuple[GraphSummary | None, tuple[str, ...]] = (None, ())
+        self._profile: Profile | None = None
         self.details = marked(widgets.HTML(muted(HINT)), "details")
         self.candidates = button("Rewrites here", "Show the candidates at these nodes", show_candidates)
         self.misses = button("Why not here?", "Show the near misses at these nodes", show_misses)
-        self.here = row(self.candidates, self.misses)
-        self.box = column(self.here, self.details)
+        self.profile = button("Time per node", "Measure it with the runtime's own profiler", profile)
+        self.box = column(row(self.candidates, self.misses, self.profile), self.details)
         self.show(None, (), 0, 0)
+
+    def render(self, snapshot: Snapshot) -> None:
+        """Show times where they were measured."""
+        if snapshot.profile is not self._profile:
+            self._profile = snapshot.profile
+            self._describe()
+
+    def disable(self, is_busy: bool, is_open: bool) -> None:
+        """Times can be measured when a model is open and nothing else is measured."""
+        self.profile.disabled = is_busy or not is_open
 
     def show(self, summary: GraphSummary | None, nodes: Sequence[str], candidates: int, misses: int) -> None:
         """Show nodes and how many candidates and near misses concern them; () shows a hint."""
-        found = {node.id: node for node in summary.nodes} if summary is not None else {}
-        shown = [found[i] for i in nodes if i in found]
-        self.here.layout.display = "" if shown else "none"
         self.candidates.description = f"Rewrites here ({candidates})"
         self.misses.description = f"Why not here? ({misses})"
         self.candidates.disabled, self.misses.disabled = not candidates, not misses
+        self._shown = summary, tuple(nodes)
+        self._describe()
+
+    def _describe(self) -> None:
+        summary, nodes = self._shown
+        found = {node.id: node for node in summary.nodes} if summary is not None else {}
+        shown = [found[i] for i in nodes if i in found]
+        times = {} if self._profile is None else self._profile.by_node()
         if shown:
-            self.details.value = nodes_html(shown)
-        else:
+            self.details.value = nodes_html(shown, times)
+        elif nodes and summary is not None:
             self.details.value = _end_html(summary, nodes) or muted(HINT)
+        else:
+            self.details.value = muted(HINT) + ("" if self._profile is None else profile_html(self._profile))
 
 
-def nodes_html(nodes: Sequence[NodeInfo]) -> str:
+def nodes_html(nodes: Sequence[NodeInfo], times: Mapping[str, NodeTime]) -> str:
     """Nodes one below the other, as safe HTML; the sum first if there are several."""
-    parts = [node_html(node) for node in nodes[:_MOST_NODES]]
+    parts = [node_html(node, times.get(node.id)) for node in nodes[:_MOST_NODES]]
     if len(nodes) > 1:
         parts.insert(0, f"<p><b>{len(nodes)} nodes</b>, {html.escape(_cost(nodes))}</p>")
     if len(nodes) > _MOST_NODES:
@@ -58,9 +86,11 @@ def nodes_html(nodes: Sequence[NodeInfo]) -> str:
     return "".join(parts)
 
 
-def node_html(node: NodeInfo) -> str:
+def node_html(node: NodeInfo, time: NodeTime | None = None) -> str:
     """Everything known of a node, as safe HTML."""
     lines = [("name", node.name or "(none)"), ("id", node.id), ("cost", _cost([node]) + ", by formula")]
+    if time is not None:
+        lines.append(("time", time_line(time)))
     lines += [("attribute", f"{name} = {text}") for name, text in node.attributes]
     lines += [
         ("constant" if tensor.is_constant else "input", _tensor(tensor))
@@ -71,10 +101,32 @@ def node_html(node: NodeInfo) -> str:
     return f"<section><h4>{html.escape(node.operator)}</h4>{_table(lines)}</section>"
 
 
-def _end_html(summary: GraphSummary | None, nodes: Sequence[str]) -> str:
+def time_line(time: NodeTime) -> str:
+    """Measured time and share of a node, and with which others it shares them."""
+    others = [node for node in time.group if node != time.node]
+    shared = f", together with {', '.join(others)}" if others else ""
+    note = f" ({time.note})" if time.note else ""
+    return f"{time_text(time.ns)}, {100 * time.share:.1f} % of the model{shared}, measured{note}"
+
+
+def profile_html(profile: Profile) -> str:
+    """The kernels that cost most, as safe HTML."""
+    lines = [
+        (f"{100 * kernel.share:.1f} %", f"{time_text(kernel.ns)} {kernel.op_type}: {_nodes_of(kernel)}")
+        for kernel in profile.top(_MOST_KERNELS)
+    ]
+    head = f"<h4>{time_text(profile.total_ns)} per run on {html.escape(profile.target)}</h4>"
+    return f"<section>{head}{_table(lines, every=True)}{muted('measured: ' + profile.protocol)}</section>"
+
+
+def _nodes_of(kernel: Kernel) -> str:
+    if kernel.nodes:
+        return ", ".join(kernel.nodes)
+    return f"inserted by the runtime for {', '.join(kernel.served)}" if kernel.served else "the runtime's own"
+
+
+def _end_html(summary: GraphSummary, nodes: Sequence[str]) -> str:
     """Graph inputs and outputs, whose ids in the view are in0, out0 and so on."""
-    if summary is None:
-        return ""
     ends = {f"in{i}": ("Graph input", t) for i, t in enumerate(summary.inputs)}
     ends |= {f"out{i}": ("Graph output", t) for i, t in enumerate(summary.outputs)}
     shown = [ends[i] for i in nodes if i in ends]
@@ -100,9 +152,10 @@ def _cost(nodes: Sequence[NodeInfo]) -> str:
     return ", ".join(texts)
 
 
-def _table(lines: Sequence[tuple[str, str]]) -> str:
+def _table(lines: Sequence[tuple[str, str]], *, every: bool = False) -> str:
+    """Labels and texts; a label that repeats the one above it is left out, unless ``every`` one is wanted."""
     rows = "".join(
-        f"<tr><th>{html.escape(label if i == 0 or lines[i - 1][0] != label else '')}</th>"
+        f"<tr><th>{html.escape(label if every or i == 0 or lines[i - 1][0] != label else '')}</th>"
         f"<td>{html.escape(text)}</td></tr>"
         for i, (label, text) in enumerate(lines)
     )
