@@ -48,8 +48,8 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         self._snapshot: Snapshot | None = None
         self._shown: Session | None = None
         self._initial_target = target
-        self._pump = Pump(self._render)
         self.strip = Strip(self._cancel)
+        self._pump = Pump(self._render, self.strip.guard)
         self.controller = Controller(self._pump, self.strip, self._settings)
         self.controller.on_search_over = self._search_over
         self._make_panels()
@@ -227,7 +227,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
             self._show_event(self.controller.events.popleft())
         if self.controller.collect():
             self.opening.render(self._snapshot)
-        self.strip.guard(self.controller.keep)()
+        self.controller.keep_soon()
         self.strip.show_job(self.controller.jobs[0] if self.controller.jobs else None)
         self._disable()
 

@@ -243,10 +243,24 @@ class Controller:
 
     def keep(self) -> None:
         """Write the session to the folder of kept ones if something was decided since the last time."""
-        if self.session is None or self._decisions() == self._kept:
+        if self.session is not None and self._decisions() != self._kept:
+            self._kept = self._decisions()
+            keep(self.session)
+
+    def keep_soon(self) -> None:
+        """The same in the background: a model that came as bytes may be large."""
+        session = self.session
+        if session is None or self._decisions() == self._kept:
             return
         self._kept = self._decisions()
-        keep(self.session)
+
+        def write(_job: Job[None]) -> None:
+            try:
+                keep(session)
+            except ExplorerError as error:
+                self._pump.post(partial(self._strip.error, error))
+
+        self._own_runner.start("Keeping the session", write)
 
     def close(self) -> None:
         """Stop what runs, keep what was decided, and end the session's worker."""

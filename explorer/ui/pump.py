@@ -7,15 +7,21 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+Guard = Callable[[Callable[[], None]], Callable[[], None]]
+
 
 class Pump:
     """Calls ``render`` in the event loop's thread, once for many notifications in a row.
 
     Without a running loop (a plain script, a test) nothing is called until ``flush``.
+
+    Args:
+        render: brings the screen up to date.
+        guard: wraps what is called, so that an error is shown somewhere.
     """
 
-    def __init__(self, render: Callable[[], None]) -> None:
-        self._render = render
+    def __init__(self, render: Callable[[], None], guard: Guard = lambda function: function) -> None:
+        self._render, self._guard = render, guard
         self._lock = threading.Lock()
         self._posted: deque[Callable[[], None]] = deque()
         self._waiting = self._closed = False
@@ -45,8 +51,8 @@ class Pump:
                 return
             self._waiting = False
         while self._posted:
-            self._posted.popleft()()
-        self._render()
+            self._guard(self._posted.popleft())()
+        self._guard(self._render)()
 
     def close(self) -> None:
         """Render nothing any more."""

@@ -35,9 +35,11 @@ class Driver:
         deadline = time.monotonic() + WAIT_S
         while True:
             self.app.flush()
-            if not self.app.controller.is_busy and not self.app._pump._waiting:
+            controller = self.app.controller
+            current = controller.jobs[0] if controller.jobs else controller._own_runner.current
+            if current is None and not self.app._pump._waiting:
                 return
-            assert time.monotonic() < deadline, self.app.controller.jobs[0].label
+            assert time.monotonic() < deadline, current
             time.sleep(0.005)
 
     def until(self, condition: Callable[[], object]) -> None:

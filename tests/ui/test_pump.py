@@ -59,6 +59,27 @@ def test_posted_functions_run_before_the_rendering_and_in_order():
     assert calls == ["first", "second", "render"]
 
 
+def test_an_error_in_what_is_called_reaches_the_guard_and_stops_nothing():
+    caught: list[BaseException] = []
+
+    def guard(function):
+        def guarded() -> None:
+            try:
+                function()
+            except ZeroDivisionError as error:
+                caught.append(error)
+
+        return guarded
+
+    calls: list[str] = []
+    pump = Pump(lambda: calls.append("render"), guard)
+    pump.post(lambda: 1 / 0)
+    pump.post(lambda: calls.append("second"))
+    pump.flush()
+    assert calls == ["second", "render"]
+    assert len(caught) == 1
+
+
 def test_a_closed_pump_renders_nothing():
     calls: list[str] = []
     pump = Pump(lambda: calls.append("render"))

@@ -106,9 +106,10 @@ class CandidatePanel:
             self._actions.compare(self.table.selected, bool(change["new"]))
 
     def _on_key(self, command: str) -> None:
-        own = {"accept": self._accept, "reject": self._reject, "measure": self._measure}
+        own = {"accept": self.accept, "reject": self.reject, "measure": self.measure}
         if command in own:
-            own[command]()
+            if not own[command].disabled:
+                own[command].click()
         elif command == "compare":
             if self.table.selected:
                 self.compare.value = not self.compare.value
