@@ -6,6 +6,7 @@ Needs what the tests need (`make test` installs it) and a few quiet minutes.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -80,7 +81,7 @@ PICTURES: dict[str, tuple[str, str, bool, Callable[[AppPage], None]]] = {
     "app-dark": ("efficientnet_b0", "ort:level=all,threads=1", True, dark),
     "app-diff": ("resnet18", "ort:level=all,threads=1", False, diff),
     "app-measured": ("squeezenet1_1", "ort:level=disable,threads=1", False, measured),
-    "app-optimise": ("mobilenet_v3_small", "ort:level=disable,threads=1", False, optimise),
+    "app-optimise": ("resnet18", "ort:level=disable,threads=1", False, optimise),
 }
 
 
@@ -118,8 +119,15 @@ def main(names: list[str]) -> None:
     unknown = set(names) - set(PICTURES)
     if unknown:
         sys.exit(f"No picture is called {', '.join(sorted(unknown))}; there are {', '.join(PICTURES)}.")
-    with tempfile.TemporaryDirectory() as folder, jupyter_server(Path(folder)) as server:
-        for name in names or PICTURES:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["EXPLORER_CACHE_DIR"] = f"{folder}/cache"  # nothing measured earlier, nobody's sessions
+        take(names or list(PICTURES), Path(folder))
+
+
+def take(names: list[str], folder: Path) -> None:
+    """Take pictures with a server whose files are in a folder."""
+    with jupyter_server(folder) as server:
+        for name in names:
             model, target, is_dark, act = PICTURES[name]
             with notebook(server, model, target, is_dark) as app:
                 act(app)

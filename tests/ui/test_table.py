@@ -30,6 +30,7 @@ def delta(low: float, ratio: float, high: float, verdict: Verdict, protocol: str
         (delta(0.91, 0.93, 0.95, Verdict.FASTER), "▼", "−7.0 %", "−9.0 … −5.0 %"),
         (delta(1.02, 1.05, 1.1, Verdict.SLOWER), "▲", "+5.0 %", "+2.0 … +10.0 %"),
         (delta(0.98, 1.001, 1.02, Verdict.WITHIN_NOISE), "≈", "+0.1 %", "−2.0 … +2.0 %"),
+        (delta(0.9999, 0.9999, 1.02, Verdict.WITHIN_NOISE), "≈", "0.0 %", "0.0 … +2.0 %"),
         (Delta.identical(TARGET, "validated"), "=", "0 %", "the runtime executes the same graph"),
     ],
 )

@@ -147,7 +147,9 @@ def _adopted(nodes: Sequence[SceneNode], edges: Sequence[SceneEdge]) -> tuple[Sc
             continue
         consumers, producers = known(below[i], node.parent), known(above[i], node.parent)
         shared = _common(consumers + producers)
-        module = _common(consumers)[:-1]  # the last part is the consumer's own module
+        if len(consumers) + len(producers) == 1:
+            shared = shared[:-1]  # the last part is that neighbour's own module
+        module = _common(consumers)[:-1]
         scopes[i] = module if producers and len(module) > len(shared) else shared
     return tuple(
         node if node.scope == scope else replace(node, scope=scope)

@@ -72,4 +72,5 @@ def delta_wire(delta: Delta | None) -> Wire | None:
 
 
 def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f}".replace("-", "−")
+    text = f"{100 * (ratio - 1):+.1f}".replace("-", "−")
+    return "0.0" if text[1:] == "0.0" else text

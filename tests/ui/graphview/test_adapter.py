@@ -110,6 +110,13 @@ def test_between_two_modules_they_join_their_consumers() -> None:
     assert {node.id: node.scope for node in scene.nodes}["n1"] == ("two", "part")
 
 
+def test_one_neighbour_does_not_pull_them_into_its_own_module() -> None:
+    scene = named(["", "", "/net/b/Exp", "/net/c/Neg"])
+    scopes = {node.id: node.scope for node in scene.nodes}
+    assert scopes["n0"] == ()
+    assert scopes["n1"] == ("net",)
+
+
 def test_names_without_scopes_stay_without() -> None:
     scene = named(["neg", "", "exp", "/"])
     assert {node.scope for node in scene.nodes} == {()}
