@@ -150,8 +150,8 @@ def test_lab_serves_the_copied_notebook_to_the_owner_of_the_token(tmp_path: Path
         assert fetch(contents)[0] == 403
         status, body, _ = fetch(f"{contents}?{parts.query}")
         assert status == 200
-        cell = json.loads(ORIGINAL)["cells"][1]
-        assert json.loads(body)["content"]["cells"][1]["source"] == "".join(cell["source"])
+        cell = json.loads(ORIGINAL)["cells"][-1]
+        assert json.loads(body)["content"]["cells"][-1]["source"] == "".join(cell["source"])
         assert fetch(address)[0] == 200
     assert [path.name for path in (tmp_path / "work").glob("*.ipynb")] == ["explore.ipynb"]
 
