@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
-from explorer.errors import CandidateError, RewriteError, RuntimeFailure, VerificationError, WorkerError
+from explorer.errors import CandidateError, VerificationError
 from explorer.graph import Graph, GraphDiff, diff, load, make_feeds
 from explorer.rewrite import (
     Candidate,
@@ -27,7 +27,7 @@ from explorer.rewrite import (
 )
 from explorer.runtime import Latency, Measurement, Measurer, Mode, Protocol, Target
 from explorer.runtime.executor import CancelToken
-from explorer.runtime.progress import OnProgress, Progress, ignore_progress
+from explorer.runtime.progress import OnProgress, ignore_progress
 from explorer.search import Step, Trajectory
 from explorer.session.history import Entry, History
 from explorer.session.insights import Insights
@@ -35,6 +35,7 @@ from explorer.session.jobs import Job, Runner
 from explorer.session.memory import Memory
 from explorer.session.optimise import OptimiseEvent, optimise
 from explorer.session.reference import Reference
+from explorer.session.screening import measure_all
 from explorer.session.sites import Sites, rules_on_offer
 from explorer.session.snapshot import Snapshot
 from explorer.session.taking import ExportResult, export, trajectory
@@ -269,19 +270,7 @@ class Session(Insights):
             Cancelled: the job was stopped; what was measured stays.
         """
         wanted = identifiers if identifiers is not None else [c.id for c in self._open_candidates()]
-        failures = []
-        for number, identifier in enumerate(wanted):
-            job.raise_if_cancelled()
-            report = job.part(number, len(wanted))
-            report(Progress(0, 1, "starting"))
-            try:
-                self.measure(identifier, mode, report, job.token)
-            except (RewriteError, RuntimeFailure, WorkerError) as failure:
-                failures.append(f"{self.find(identifier).place}: {failure}")
-        if failures:
-            raise RuntimeFailure(
-                f"{len(failures)} of {len(wanted)} could not be measured; the first is {failures[0]}"
-            )
+        measure_all(self, wanted, mode, job)
 
     def measure_total(
         self,
