@@ -83,17 +83,17 @@ moved:
 $(STAMPS)/run: pyproject.toml constraints.txt $(BIN)/python
 	@echo "Installing explorer into $(VENV); the first time takes a few minutes ..."
 	@$(PIP_INSTALL) -e .
-	@touch $@
+	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/test: pyproject.toml constraints.txt $(BIN)/python
 	@echo "Installing explorer and its test tools into $(VENV); the first time takes a few minutes ..."
 	@$(PIP_INSTALL) -e ".[test]"
-	@touch $@ $(STAMPS)/run
+	@mkdir -p $(STAMPS) && touch $@ $(STAMPS)/run
 
 $(STAMPS)/lint: pyproject.toml constraints.txt $(BIN)/python
 	@echo "Installing explorer and its lint tools into $(VENV); the first time takes a few minutes ..."
 	@$(PIP_INSTALL) -e ".[lint]"
-	@touch $@ $(STAMPS)/run
+	@mkdir -p $(STAMPS) && touch $@ $(STAMPS)/run
 
 $(STAMPS)/chromium: $(STAMPS)/test tests/ui/chromium.py
 	@$(BIN)/python -m tests.ui.chromium

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import ipywidgets as widgets
@@ -26,6 +25,7 @@ from tests.session.planted import (
     planted_session,
     saved_model,
 )
+from tests.ui.loop import run_in_loop
 from tests.ui.planted_app import Driver, planted_app
 
 
@@ -599,8 +599,7 @@ def test_in_a_running_loop_nothing_needs_to_flush():
         app.close()
         return count
 
-    with ThreadPoolExecutor(1) as pool:  # Playwright may have left a loop running in this thread
-        assert pool.submit(asyncio.run, main()).result(60) > 0
+    assert run_in_loop(main()) > 0
 
 
 def test_settings_change_the_session(driver: Driver):

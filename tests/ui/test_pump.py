@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 from explorer.ui.pump import Pump
+from tests.ui.loop import run_in_loop
 
 
 def test_without_a_loop_nothing_is_called_until_flush():
@@ -20,7 +21,7 @@ def test_without_a_loop_nothing_is_called_until_flush():
 def test_many_notifications_render_once_in_the_loop_s_thread():
     threads: list[threading.Thread] = []
 
-    async def main() -> None:
+    async def main() -> threading.Thread:
         pump = Pump(lambda: threads.append(threading.current_thread()))
         workers = [threading.Thread(target=pump.notify) for _ in range(20)]
         for worker in workers:
@@ -28,9 +29,10 @@ def test_many_notifications_render_once_in_the_loop_s_thread():
         for worker in workers:
             worker.join()
         await asyncio.sleep(0.01)
+        return threading.current_thread()
 
-    asyncio.run(main())
-    assert threads == [threading.main_thread()]
+    loop_thread = run_in_loop(main())
+    assert threads == [loop_thread]
 
 
 def test_a_notification_while_rendering_is_not_lost():
@@ -46,7 +48,7 @@ def test_a_notification_while_rendering_is_not_lost():
         pump.notify()
         await asyncio.sleep(0.05)
 
-    asyncio.run(main())
+    run_in_loop(main())
     assert calls == [0, 1, 2]
 
 
@@ -95,5 +97,5 @@ def test_a_loop_that_is_gone_is_no_error():
     async def main() -> Pump:
         return Pump(lambda: None)
 
-    pump = asyncio.run(main())
+    pump = run_in_loop(main())
     pump.notify()
