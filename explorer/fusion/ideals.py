@@ -5,9 +5,10 @@ an order ideal. The best plan for an ideal is the best over its last group, whic
 over all plans and not only over intervals of one order.
 
 From each ideal all groups that may come next are enumerated once each, by adding nodes in ascending
-order; an activation that surely stays with its producer is added with it. A branch ends when a lower bound of the demand reaches the buffer (the bound only grows), when a
-rule of the scheme is broken for good, or when its parts can no longer meet. Nodes that are always alone,
-left-out ones among them, run as soon as they can: that loses no plan.
+order; an activation that surely stays with its producer is added with it. A branch ends when a lower
+bound of the demand reaches the buffer (the bound only grows), when a rule of the scheme is broken for
+good, or when its parts can no longer meet. Nodes that are always alone, left-out ones among them, run as
+soon as they can: that loses no plan.
 
 Memory: an ideal costs about 400 bytes, so the default limit of 250,000 ideals means 100 MB, and the memo
 of group costs 150 MB more at most.
@@ -23,7 +24,8 @@ from explorer.fusion.network import bits
 from explorer.fusion.scheme import Scheme
 
 IDEAL_LIMIT = 250_000
-_REPORT_EVERY = 4096  # groups tried
+_LOOK_EVERY = 32  # groups tried between looks at the clock; a group of BRR takes up to a millisecond
+_REPORT_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class _IdealSearch:
         self.layers: list[list[int]] = [[] for _ in range(len(self.network.nodes) + 1)]
         self.states: dict[int, _State] = {}
         self.work = 0
+        self.reported = time.perf_counter()
 
     def _reachable_by_fusion(self) -> tuple[int, ...]:
         """For each node, itself and all nodes that one group could reach from it."""
@@ -130,6 +133,14 @@ class _IdealSearch:
         seconds = time.perf_counter() - started
         yield IdealProgress(expanded, total, total, seconds, is_done=True, masks=self._plan())
 
+    def _is_due(self) -> bool:
+        """Whether it is time for a report, so that whoever iterates can stop at once."""
+        now = time.perf_counter()
+        is_due = now - self.reported > _REPORT_SECONDS
+        if is_due:
+            self.reported = now
+        return is_due
+
     def _is_over(self, now: float) -> bool:
         return len(self.states) > self.ideal_limit or (self.deadline is not None and now > self.deadline)
 
@@ -160,7 +171,7 @@ class _IdealSearch:
         path = [_Growth(0, state.ready, state.ready & ~self.alone, ())]
         while path:
             self.work += 1
-            if self.work % _REPORT_EVERY == 0 or len(self.states) > self.ideal_limit:
+            if len(self.states) > self.ideal_limit or (self.work % _LOOK_EVERY == 0 and self._is_due()):
                 yield
             last = path[-1]
             if not last.candidates:
@@ -238,10 +249,9 @@ class _IdealSearch:
             state = self.states[ideal]
             singles = (ideal & ~state.before & ~state.group) & ~self.scheme.removed_mask
             groups += [1 << i for i in sorted(bits(singles), reverse=True)]
-            if state.group:
-                groups.append(state.group)
             if not state.group:
                 return tuple(reversed(groups))
+            groups.append(state.group)
             ideal = state.before
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from explorer.errors import Cancelled
 from explorer.fusion.ideals import IDEAL_LIMIT, ideal_steps
 from explorer.fusion.plan import Plan
-from explorer.fusion.relaxation import bounds
+from explorer.fusion.relaxation import bounds, least_bytes
 from explorer.fusion.scheme import Scheme
 from explorer.fusion.searches.greedy import GreedySearch
-from explorer.fusion.searches.interval import best_intervals
+from explorer.fusion.searches.interval import interval_steps
 from explorer.fusion.searches.local_search import LocalSearch
 
 TIME_LIMIT_SECONDS = 60.0
@@ -40,7 +40,7 @@ class Optimum:
     seconds: float
 
     @property
-    def gap_ratio(self) -> float:
+    def gap_ratio(self) -> float | None:
         """How much more than the bound the plan moves, as a share of the bound; 0 if it is proved."""
         return gap_ratio(self.plan.dram_bytes, self.bound_bytes)
 
@@ -58,9 +58,11 @@ class OptimumProgress:
     optimum: Optimum | None = None
 
 
-def gap_ratio(dram_bytes: int, bound_bytes: int) -> float:
-    """How much more a plan moves than the bound, as a share of the bound."""
-    return dram_bytes / bound_bytes - 1 if bound_bytes else 0.0
+def gap_ratio(dram_bytes: int, bound_bytes: int) -> float | None:
+    """How much more a plan moves than the bound, as a share of it; None (unknown) above a bound of 0."""
+    if bound_bytes:
+        return dram_bytes / bound_bytes - 1
+    return None if dram_bytes else 0.0
 
 
 def optimum(
@@ -121,21 +123,30 @@ def _bounded(
     scheme: Scheme, ideals: int, started: float, time_limit_seconds: float, workers: int
 ) -> Iterator[OptimumProgress]:
     """The best of the quick searches, improved by what the relaxation suggests, beside its bound."""
-    intervals = Plan(scheme, best_intervals(scheme, time_limit_seconds / 10))
-    plan = min(GreedySearch(scheme).run(1), intervals, key=lambda p: p.dram_bytes)
+    bound = least_bytes(scheme)
+
+    def progress() -> OptimumProgress:
+        return OptimumProgress(min(1.0, _since(started) / time_limit_seconds), _since(started), bound)
+
+    plan = GreedySearch(scheme).run(1)
+    for masks in interval_steps(scheme, time_limit_seconds / 10):
+        if masks is None:
+            yield progress()
+        else:
+            plan = min(plan, Plan(scheme, masks), key=lambda p: p.dram_bytes)
     local = LocalSearch(scheme, start=plan)
     for _ in local.events(_FALLBACK_PLANS):
+        yield progress()
         if _since(started) > 0.7 * time_limit_seconds:
             break
     plan = local.best_plan()
-    yield OptimumProgress(_since(started) / time_limit_seconds, _since(started))
     left = max(1.0, time_limit_seconds - _since(started))
-    bound = 0
     for found in bounds(scheme, plan.masks, time_limit_seconds=left, workers=workers):
-        bound = max(bound, found.bound_bytes)
-        suggested = LocalSearch(scheme, start=Plan(scheme, found.masks)).run(1)
-        plan = min(plan, suggested, key=lambda p: p.dram_bytes)
-        yield OptimumProgress(min(1.0, _since(started) / time_limit_seconds), _since(started), bound)
+        if found is not None:
+            bound = max(bound, found.bound_bytes)
+            suggested = LocalSearch(scheme, start=Plan(scheme, found.masks)).run(1)
+            plan = min(plan, suggested, key=lambda p: p.dram_bytes)
+        yield progress()
         if plan.dram_bytes <= bound:
             break
     proved = plan.dram_bytes <= bound

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
 from explorer.fusion.cuts import inner_edges
-from explorer.fusion.network import bits
+from explorer.fusion.network import FusionNetwork, bits
 from explorer.fusion.scheme import Scheme
 from explorer.fusion.space import Masks, PlanSpace
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 _ROUND_SECONDS = 2.0  # of the first round; doubled whenever it was too short
+_BEAT_SECONDS = 0.1  # between two looks at a running solver
+_CHAIN_SHARE = 0.3  # of the time, at most, to look for paths that are too large
 _ROUNDING = 1e-3  # bytes; the solver reports its bound as a float
 _CHAINS_PER_NODE = 20
 _STEPS_PER_NODE = 200  # where nearly everything fits, paths are many and long
@@ -47,8 +50,10 @@ class Bound:
 
 def bounds(
     scheme: Scheme, start: Masks, *, time_limit_seconds: float, workers: int = 1, seed: int = 0
-) -> Iterator[Bound]:
+) -> Iterator[Bound | None]:
     """Better and better bounds until the time is up or the optimum is proven. Stop iterating to cancel.
+
+    While nothing is new, None comes several times a second, so that stopping takes no longer.
 
     Args:
         scheme: costs and rules.
@@ -59,24 +64,63 @@ def bounds(
     """
     started = time.perf_counter()
     model = _Model(scheme)
+    for _ in model.chains():
+        yield None
+        if time.perf_counter() - started > _CHAIN_SHARE * time_limit_seconds:
+            break
     best, rounds, hint, patience = 0, 0, start, _ROUND_SECONDS
     while (left := time_limit_seconds - (time.perf_counter() - started)) > 0:
-        masks, bound, is_optimal = model.solve(hint, min(left, patience), workers, seed)
+        solved = None
+        for solved in model.solving(hint, min(left, patience), workers, seed):
+            if solved is None:
+                yield None
+        if solved is None:
+            raise AssertionError("the last item is the solution")
         rounds += 1
-        best = max(best, bound)
+        masks = solved.masks
+        best = max(best, solved.bound_bytes)
         if masks is None:
             yield Bound(best, start, rounds, time.perf_counter() - started, is_exact=False)
             continue
         misfits = [mask for mask in masks if not scheme.cost(mask).fits]
         fits = not misfits and sum(scheme.cost(m).dram_bytes for m in masks) <= best
         yield Bound(best, masks, rounds, time.perf_counter() - started, is_exact=fits)
-        if fits or (is_optimal and not misfits):
+        if fits or (solved.is_optimal and not misfits):
             return
-        if not is_optimal:
+        if not solved.is_optimal:
             patience *= 2
         for mask in misfits:
             model.forbid(mask)
         hint = masks if misfits else hint
+
+
+def least_bytes(scheme: Scheme) -> int:
+    """What every plan moves: each weight once, the network's inputs, and its outputs, in bytes."""
+    network, kept = scheme.network, scheme.network.all_nodes & ~scheme.removed_mask
+    elements = 0
+    for tensor in network.tensors:
+        if tensor.producer is None:
+            elements += tensor.elements * any(kept >> c & 1 for c in tensor.consumers)
+        elif kept >> tensor.producer & 1:
+            elements += tensor.elements * tensor.is_output
+    return elements * network.element_bytes + _constant_bytes(network, kept)
+
+
+def _constant_bytes(network: FusionNetwork, kept: int) -> int:
+    """Bytes of weights and tables, each constant once."""
+    total = sum(network.nodes[i].weight_elements + network.nodes[i].streamed_elements for i in bits(kept))
+    for readers, size in network.shared_constants:
+        total -= size * max(0, (readers & kept).bit_count() - 1)
+    return total * network.element_bytes
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """The groups of the best relaxed solution (None without one), its bound, whether it is optimal."""
+
+    masks: Masks | None
+    bound_bytes: int
+    is_optimal: bool
 
 
 class _Model:
@@ -88,25 +132,31 @@ class _Model:
         self.space = PlanSpace(scheme)
         self.model = cp_model.CpModel()
         self.kept = self.space.kept
-        self.constant = self._weights()
+        self.least_bytes = least_bytes(scheme)
         count = len(self.network.nodes)
         self.level = [self.model.new_int_var(0, count, f"level{i}") for i in range(count)]
         self.cut: dict[tuple[int, int], cp_model.IntVar] = {}
         self._edges()
         self._entries()
         self._objective()
-        for i in bits(self.kept):
-            self._forbid_chains(i)
 
-    def _weights(self) -> int:
-        """Bytes of weights, each constant once: no plan moves fewer."""
-        total = sum(
-            self.network.nodes[i].weight_elements + self.network.nodes[i].streamed_elements
-            for i in bits(self.kept)
-        )
-        for readers, size in self.network.shared_constants:
-            total -= size * max(0, (readers & self.kept).bit_count() - 1)
-        return total * self.network.element_bytes
+    def chains(self) -> Iterator[None]:
+        """Exclude the shortest too large paths from each node, so that few rounds are needed."""
+        fusable = self.kept & ~self.scheme.rules.solo
+        for start in bits(fusable):
+            stack = [(start, 1 << start)]
+            found = tried = 0
+            while stack and found < _CHAINS_PER_NODE and tried < _STEPS_PER_NODE:
+                node, mask = stack.pop()
+                tried += 1
+                yield
+                for j in bits(self.network.succs[node] & fusable):
+                    longer = mask | 1 << j
+                    if self._floor(longer) < self.scheme.capacity_bytes:
+                        stack.append((j, longer))
+                    elif self._floor(longer & ~(1 << start)) < self.scheme.capacity_bytes:
+                        self.model.add_bool_or(self._tree(longer))
+                        found += 1
 
     def _edges(self) -> None:
         fusable = set(self.space.edges)
@@ -146,7 +196,7 @@ class _Model:
                     self.model.add_implication(is_cut, written)
                 terms.append(tensor.elements * size * written)
             terms += [tensor.elements * size * read for read in self._reads(readers, cuts)]
-        self.model.minimize(sum(terms) + self.constant)
+        self.model.minimize(sum(terms) + _constant_bytes(self.network, self.kept))
 
     def _reads(self, readers: list[int], cuts: dict[int, cp_model.IntVar]) -> list[cp_model.IntVar]:
         """One boolean per read from DRAM: a reader pays unless an earlier one is on its level."""
@@ -184,22 +234,6 @@ class _Model:
             return
         self.model.add_bool_or(self._tree(self._smallest(mask)))
 
-    def _forbid_chains(self, start: int) -> None:
-        """The shortest too large paths from a node, so that few rounds are needed."""
-        fusable = self.kept & ~self.scheme.rules.solo
-        stack = [(start, 1 << start)]
-        found = tried = 0
-        while stack and found < _CHAINS_PER_NODE and tried < _STEPS_PER_NODE:
-            node, mask = stack.pop()
-            tried += 1
-            for j in bits(self.network.succs[node] & fusable):
-                longer = mask | 1 << j
-                if self._floor(longer) < self.scheme.capacity_bytes:
-                    stack.append((j, longer))
-                elif self._floor(longer & ~(1 << start)) < self.scheme.capacity_bytes:
-                    self.model.add_bool_or(self._tree(longer))
-                    found += 1
-
     def _smallest(self, mask: int) -> int:
         """Drop nodes from the ends as long as the rest hangs together and still cannot fit."""
         for order in (list(bits(mask)), list(bits(mask))[::-1]):
@@ -221,8 +255,8 @@ class _Model:
                     part |= pair
         return found
 
-    def solve(self, hint: Masks, seconds: float, workers: int, seed: int) -> tuple[Masks | None, int, bool]:
-        """The groups of the best relaxed solution (None without one), its bound, whether it is optimal."""
+    def solving(self, hint: Masks, seconds: float, workers: int, seed: int) -> Iterator[_Solved | None]:
+        """Solve in a thread: None several times a second, then the result. Closing it stops the solver."""
         from ortools.sat.python import cp_model
 
         self._hint(hint)
@@ -230,12 +264,22 @@ class _Model:
         solver.parameters.max_time_in_seconds = seconds
         solver.parameters.num_workers = workers
         solver.parameters.random_seed = seed
-        status = solver.solve(self.model)
-        bound = max(self.constant, ceil(solver.best_objective_bound - _ROUNDING))
+        with ThreadPoolExecutor(1, thread_name_prefix="cp-sat") as pool:
+            running: Future[cp_model.CpSolverStatus] = pool.submit(solver.solve, self.model)
+            try:
+                while wait([running], _BEAT_SECONDS).not_done:
+                    yield None
+            finally:
+                while not running.done():  # a request that comes before the solver is ready is lost
+                    solver.stop_search()
+                    wait([running], _BEAT_SECONDS)
+        status = running.result()
+        bound = max(self.least_bytes, ceil(solver.best_objective_bound - _ROUNDING))
         if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
-            return None, bound, False
+            yield _Solved(None, bound, is_optimal=False)
+            return
         fused = [not solver.boolean_value(self.cut[edge]) for edge in self.space.edges]
-        return self.space.decoded(fused), bound, status == cp_model.OPTIMAL
+        yield _Solved(self.space.decoded(fused), bound, status == cp_model.OPTIMAL)
 
     def _hint(self, masks: Masks) -> None:
         self.model.clear_hints()  # type: ignore[no-untyped-call]  # ortools annotates all but this

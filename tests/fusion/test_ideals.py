@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
 from explorer.errors import Cancelled
 from explorer.fusion import Brr, Lbdf, Plan, Scheme, optimum, optimum_steps
 from explorer.fusion.ideals import ideal_steps
+from explorer.fusion.optimum import gap_ratio
 from tests.fusion.brute import best_by_trying_all
 from tests.fusion.networks import BIG, network_of, random_network, sample
 
@@ -86,6 +89,20 @@ def test_the_time_limit_is_kept_even_inside_one_ideal() -> None:
     assert steps[-1].ideals == 0
     found = optimum(Lbdf(network, BIG), time_limit_seconds=3.0)
     assert found.bound_bytes <= found.plan.dram_bytes == (256 + 80 * 64 + 16) * 2
+
+
+def test_large_groups_of_brr_do_not_keep_anybody_waiting() -> None:
+    """One ideal of ResNet-50 has thousands of groups, each a millisecond's work."""
+    steps = list(islice(ideal_steps(Brr(sample("resnet50"), 2048 * 1024)), 6))
+    assert len(steps) == 6
+    assert not any(step.is_done for step in steps)
+    assert len({step.ideals for step in steps}) < 6
+
+
+def test_a_gap_above_a_bound_of_nothing_is_unknown() -> None:
+    assert gap_ratio(10, 0) is None
+    assert gap_ratio(0, 0) == 0.0
+    assert gap_ratio(15, 10) == 0.5
 
 
 def test_progress_reaches_the_end() -> None:

@@ -6,6 +6,7 @@ It misses every group that leaves out a node of another branch, which the exact 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from math import inf
 
 from explorer.fusion.scheme import Scheme
@@ -20,13 +21,14 @@ class IntervalSearch(PlanSearch):
 
     def _step(self) -> int:
         self.is_done = True
-        return self._accept(best_intervals(self.scheme))[1]
+        *_, masks = interval_steps(self.scheme)
+        return self._accept(masks or ())[1]
 
 
-def best_intervals(scheme: Scheme, time_limit_seconds: float | None = None) -> Masks:
-    """The groups of the best plan of intervals, in order; left-out operations end an interval.
+def interval_steps(scheme: Scheme, time_limit_seconds: float | None = None) -> Iterator[Masks | None]:
+    """The groups of the best plan of intervals, in order, as the last item; None before, to be stopped at.
 
-    After the time limit only single operations are added to what was found.
+    Left-out operations end an interval. After the time limit only single operations are added.
     """
     deadline = inf if time_limit_seconds is None else time.perf_counter() + time_limit_seconds
     network, removed = scheme.network, scheme.removed_mask
@@ -41,6 +43,7 @@ def best_intervals(scheme: Scheme, time_limit_seconds: float | None = None) -> M
         grown, mask = scheme.growing(), 0
         parts: tuple[int, ...] = ()
         for node in range(first, count):
+            yield None
             if removed >> node & 1 or (mask and time.perf_counter() > deadline):
                 break
             parts = _joined(parts, node, network.preds[node])
@@ -54,7 +57,7 @@ def best_intervals(scheme: Scheme, time_limit_seconds: float | None = None) -> M
     while end:
         groups += [group[end]] if group[end] else []
         end -= group[end].bit_count() or 1
-    return tuple(reversed(groups))
+    yield tuple(reversed(groups))
 
 
 def _offer(best: list[int | None], group: list[int], end: int, total: int, mask: int) -> None:
