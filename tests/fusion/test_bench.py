@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from explorer.bench import fusion as bench
+from explorer.bench.fusion_page import page
 
 
 def test_the_cells_are_those_of_the_papers_tables() -> None:
@@ -47,9 +49,52 @@ def test_growth_counts_nodes_and_ideals() -> None:
     assert set(row["plans_per_second"]) == {"ls", "nsga2", "rs"}
 
 
-def test_the_text_says_that_the_models_differ() -> None:
-    case = next(c for c in bench.cases() if (c.table, c.network) == ("IV", "resnet18"))
-    row = bench._Bench(5, 5).row(case)
-    printed = bench.text({"tables": [row], "notes": list(bench.NOTES)})
+@pytest.fixture(scope="module")
+def result() -> dict[str, Any]:
+    """Every section of a result, from few plans."""
+    tables = bench._Bench(20, 5)
+    cells = [c for c in bench.cases() if (c.network, c.scheme) == ("resnet18", "lbdf")]
+    return {
+        "tables": [tables.row(case) for case in cells],
+        "baselines": tables.baselines(),
+        "growth": [tables.growth("resnet18")],
+        "bounds": [],
+        "seeds": 5,
+        "cpu": "a processor",
+        "processor_seconds": 90.0,
+        "peak_memory_mib": 123.4,
+        "notes": list(bench.NOTES),
+    }
+
+
+def test_the_page_has_the_numbers_of_the_result_and_says_that_the_models_differ(result: dict) -> None:
+    printed = page(result)
+    assert "the two cost models are not identical" in printed
     assert "Our cost model is not the paper's" in printed
-    assert "| IV | resnet18 |" in printed
+    assert "5 seeds per search" in printed
+    (row,) = (r for r in result["tables"] if r["table"] == "IV")
+    line = next(line for line in printed.splitlines() if "| Random search |" in line)
+    assert line.startswith("| resnet18 | LBDF | Random search | ")
+    assert f"{row['dram_mb']['mean']:.3f}" in line
+    assert "| 5.974 |" in line
+    assert "| 6.856 | 6.464 | - |" in line
+    assert "## The paper's Table IV: random search, 128 KB, 20 plans" in printed
+    assert "| resnet18 | LBDF | 128 | 14 | 19.498 |" in printed
+    assert "| resnet18 | 48 | 55 |" in printed
+    assert "out of reach" not in printed
+
+
+def test_a_gap_that_is_not_known_is_called_so(result: dict) -> None:
+    bound = {
+        "network": "huge",
+        "buffer_kb": 256,
+        "operations": 9,
+        "time_limit_seconds": 60.0,
+        "seconds": 60.04,
+        "plan_mb": 2.0,
+        "bound_mb": 0.0,
+        "gap_ratio": None,
+    }
+    printed = page(result | {"bounds": [bound, bound | {"bound_mb": 1.5, "gap_ratio": 2 / 1.5 - 1}]})
+    assert "| huge | 256 | 9 | 60 | 60.0 | 2.000 | 0.000 | unknown |" in printed
+    assert "| 1.500 | 33.3% |" in printed
