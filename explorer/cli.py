@@ -181,17 +181,20 @@ def _add_fusion(commands: Commands) -> None:
     from explorer import fuse_commands as run
 
     parser = _model_command(commands, "fuse", "fusion groups that fit a buffer, and their DRAM traffic")
-    parser.add_argument("--scheme", default="lbdf", choices=run.SCHEME_NAMES)
+    parser.add_argument("--scheme", choices=run.SCHEME_NAMES, help="default lbdf")
+    parser.add_argument("--buffer-kb", type=_number, metavar="N", help="KB of 1024 bytes (default 256)")
+    parser.add_argument("--search", choices=run.SEARCH_NAMES, help="default exact")
     parser.add_argument(
-        "--buffer-kb", type=_number, default=256, metavar="N", help="KB of 1024 bytes (default 256)"
+        "--plan",
+        metavar="PLAN.json",
+        help="show what a written plan costs, with its own settings where none are given",
     )
-    parser.add_argument("--search", default="exact", choices=run.SEARCH_NAMES)
     parser.add_argument(
         "--explainer", default="none", choices=["none"], help="what splits groups that do not fit"
     )
     parser.add_argument("--budget", type=_positive, default=1000, help="plans to propose (default 1000)")
     parser.add_argument("--seed", type=int, default=0, help="of the search")
-    parser.add_argument("--element-bytes", type=int, default=2, choices=[1, 2, 4], help="default 2")
+    parser.add_argument("--element-bytes", type=int, choices=[1, 2, 4], help="default 2")
     parser.add_argument(
         "--time-limit", type=_seconds, default=60, metavar="S", help="seconds for the optimum (default 60)"
     )

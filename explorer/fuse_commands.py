@@ -16,35 +16,61 @@ if TYPE_CHECKING:
 
 SEARCH_NAMES = ("rs", "ls", "nsga2", "greedy", "exact", "interval")
 SCHEME_NAMES = ("lbdf", "brr")
+DEFAULT_SCHEME = "lbdf"
+DEFAULT_BUFFER_KB = 256
+DEFAULT_ELEMENT_BYTES = 2
 _SHOWN_GROUPS = 40
 _DIMS = re.compile(r"dims=\{'([^']+)': (\d+)\}")
 
 
 def fuse(arguments: Namespace) -> int:
     """``explorer fuse``."""
-    from explorer.fusion import fuse as search_plan
-    from explorer.graph import load
+    from explorer.fusion import plan_json
 
-    graph = load(arguments.model, fill_weights=arguments.fill_weights)
     try:
-        result = search_plan(
-            graph,
-            scheme=arguments.scheme,
-            buffer_kb=arguments.buffer_kb,
-            search=arguments.search,
-            budget=arguments.budget,
-            seed=arguments.seed,
-            element_bytes=arguments.element_bytes,
-            dims=dict(arguments.dim),
-            time_limit_seconds=arguments.time_limit,
-            on_event=_show_event,
-        )
+        result = _given(arguments) if arguments.plan else _searched(arguments)
     except InputError as error:
         raise InputError(_DIMS.sub(r"--dim \1=\2", str(error))) from error
     data = result.to_json() | {"explainer": arguments.explainer, "out": None}
     if arguments.out:
-        data["out"] = str(write_json(arguments.out, result.plan.to_json()))
+        data["out"] = str(write_json(arguments.out, plan_json(result.plan, dict(arguments.dim))))
     return print_result(arguments, data, _lines(result, data["out"]))
+
+
+def _searched(arguments: Namespace) -> FuseResult:
+    from explorer.fusion import fuse as search_plan
+    from explorer.graph import load
+
+    return search_plan(
+        load(arguments.model, fill_weights=arguments.fill_weights),
+        scheme=arguments.scheme or DEFAULT_SCHEME,
+        buffer_kb=DEFAULT_BUFFER_KB if arguments.buffer_kb is None else arguments.buffer_kb,
+        search=arguments.search or "exact",
+        budget=arguments.budget,
+        seed=arguments.seed,
+        element_bytes=arguments.element_bytes or DEFAULT_ELEMENT_BYTES,
+        dims=dict(arguments.dim),
+        time_limit_seconds=arguments.time_limit,
+        on_event=_show_event,
+    )
+
+
+def _given(arguments: Namespace) -> FuseResult:
+    from explorer.fusion import PlanFile, weigh_plan
+    from explorer.graph import load
+
+    if arguments.search:
+        raise InputError("A plan that is given is not searched for; leave out --plan or --search.")
+    plan = PlanFile.read(arguments.plan)
+    return weigh_plan(
+        load(arguments.model, fill_weights=arguments.fill_weights),
+        plan,
+        scheme=arguments.scheme,
+        buffer_kb=arguments.buffer_kb,
+        element_bytes=arguments.element_bytes,
+        dims=dict(arguments.dim) or None,
+        time_limit_seconds=arguments.time_limit,
+    )
 
 
 def _lines(result: FuseResult, out: object) -> list[str]:
@@ -59,7 +85,7 @@ def _lines(result: FuseResult, out: object) -> list[str]:
         settings,
         f"layer by layer {alone / KB:,.2f} KB; largest group {plan.largest_demand_bytes / KB:,.2f} KB on chip",
         _gap_line(result),
-        f"{result.search}: {result.plans} plans in {result.seconds:.2f} s, {result.invalid_met} groups did not fit",
+        _effort_line(result),
     ]
     if removed:
         lines.append(f"{len(removed)} operations fit no group and are in no total:")
@@ -71,15 +97,23 @@ def _lines(result: FuseResult, out: object) -> list[str]:
 def _gap_line(result: FuseResult) -> str:
     from explorer.fusion import KB
 
-    best = result.optimum
-    if best.is_proved:
-        return f"gap to the optimum: {result.gap_ratio:.2%} of {best.bound_bytes / KB:,.2f} KB (proved, {best.method})"
-    if not best.bound_bytes:
+    best, gap = result.optimum, result.gap_ratio
+    if gap is None:
         return "gap to the optimum: unknown, no bound was found in time; give more with --time-limit"
+    if best.is_proved:
+        return f"gap to the optimum: {gap:.2%} of {best.bound_bytes / KB:,.2f} KB (proved, {best.method})"
     return (
-        f"gap to the optimum: at most {result.gap_ratio:.2%}; no plan moves less than "
+        f"gap to the optimum: at most {gap:.2%}; no plan moves less than "
         f"{best.bound_bytes / KB:,.2f} KB (bound by {best.method}, not proved)"
     )
+
+
+def _effort_line(result: FuseResult) -> str:
+    if result.search == "given":
+        return "the plan was given, not searched for"
+    plans = f"{result.plans} plan{'s' if result.plans > 1 else ''} in {result.seconds:.2f} s"
+    misfits = f", {result.invalid_met} groups on the way did not fit" if result.invalid_met else ""
+    return f"{result.search}: {plans}{misfits}"
 
 
 def _largest(result: FuseResult) -> list[tuple[int, int]]:

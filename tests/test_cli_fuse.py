@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import onnx
 import pytest
 
 from explorer.cli import main
 from explorer.commands import BENCHMARKS
-from explorer.fusion import Plan, fusion_network, make_scheme
+from explorer.fusion import PlanFile, fusion_network, make_scheme
 from explorer.graph import load
 from tests.models import model
 from tests.test_cli import fails, run_json
@@ -68,9 +66,44 @@ def test_a_plan_written_can_be_read_again(capsys, tmp_path):
     data = run_json(capsys, "fuse", "resnet18", "--buffer-kb", "256", "--out", str(out))
     assert data["out"] == str(out)
     scheme = make_scheme("lbdf", fusion_network(load("resnet18")), 256)
-    plan = Plan.from_json(scheme, json.loads(out.read_text()))
+    plan = PlanFile.read(out).plan(scheme)
     assert plan.dram_bytes == data["dram_bytes"]
     assert len(plan.masks) == len(data["groups"])
+
+
+def test_a_plan_that_is_given_is_weighed(capsys, tmp_path):
+    out = str(tmp_path / "plan.json")
+    searched = run_json(capsys, "fuse", "resnet18", "--buffer-kb", "128", "--search", "greedy", "--out", out)
+    given = run_json(capsys, "fuse", "resnet18", "--plan", out)
+    assert given["search"] == "given"
+    assert given["groups"] == searched["groups"]
+    assert (given["dram_bytes"], given["buffer_kb"]) == (searched["dram_bytes"], 128)
+    larger = run_json(capsys, "fuse", "resnet18", "--plan", out, "--buffer-kb", "512")
+    assert larger["optimum_bytes"] < larger["dram_bytes"]
+    assert main(["fuse", "resnet18", "--plan", out]) == 0
+    assert "the plan was given, not searched for" in capsys.readouterr().out
+
+
+def test_a_plan_that_cannot_be_used_gets_one_sentence(capsys, tmp_path):
+    out = str(tmp_path / "plan.json")
+    run_json(capsys, "fuse", "squeezenet1_1", "--out", out)
+    assert "made for 'squeezenet1_1', not for 'resnet18'" in fails(capsys, "fuse", "resnet18", "--plan", out)
+    assert "leave out --plan or --search" in fails(
+        capsys, "fuse", "squeezenet1_1", "--plan", out, "--search", "ls"
+    )
+    assert "split it" in fails(capsys, "fuse", "squeezenet1_1", "--plan", out, "--buffer-kb", "64")
+    (tmp_path / "plan.json").write_text("[1, 2")
+    assert "is not a fusion plan: it is not valid JSON" in fails(capsys, "fuse", "resnet18", "--plan", out)
+    (tmp_path / "plan.json").write_text("[1, 2]")
+    assert "must be a JSON object" in fails(capsys, "fuse", "resnet18", "--plan", out)
+    assert "cannot be read" in fails(capsys, "fuse", "resnet18", "--plan", str(tmp_path / "none.json"))
+
+
+def test_sizes_of_dimensions_are_written_with_the_plan(capsys, tmp_path):
+    path, out = str(tmp_path / "dynamic.onnx"), str(tmp_path / "plan.json")
+    onnx.save(model(DYNAMIC), path)
+    searched = run_json(capsys, "fuse", path, "--dim", "N=3", "--out", out)
+    assert run_json(capsys, "fuse", path, "--plan", out)["dram_bytes"] == searched["dram_bytes"]
 
 
 def test_the_lines_say_unit_source_gap_and_removed_operations(capsys):

@@ -7,12 +7,13 @@
 from explorer.fusion.blame import Blame, EdgeBlame, NodeBlame, blame
 from explorer.fusion.brr import Brr
 from explorer.fusion.build import fusion_network
-from explorer.fusion.fuse import FuseResult, fuse
+from explorer.fusion.fuse import FuseResult, fuse, weigh_plan
 from explorer.fusion.group import FusionGroup, group_problem
 from explorer.fusion.lbdf import Lbdf
 from explorer.fusion.network import KB, MB, FusionEdge, FusionNetwork, FusionNode, FusionTensor, Read
 from explorer.fusion.optimum import Optimum, OptimumProgress, optimum, optimum_steps
 from explorer.fusion.plan import Plan
+from explorer.fusion.plan_file import PlanFile, plan_json
 from explorer.fusion.repair import RandomSplit, Repair, Repaired
 from explorer.fusion.report import BufferReport, BufferTerm, TermKind
 from explorer.fusion.scheme import GroupCost, GroupRules, Removed, Scheme
@@ -46,6 +47,7 @@ __all__ = [
     "Optimum",
     "OptimumProgress",
     "Plan",
+    "PlanFile",
     "PlanSearch",
     "RandomSplit",
     "Read",
@@ -63,4 +65,6 @@ __all__ = [
     "make_search",
     "optimum",
     "optimum_steps",
+    "plan_json",
+    "weigh_plan",
 ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from explorer.fusion.build import fusion_network
 from explorer.fusion.dims import Dims
 from explorer.fusion.network import KB, FusionNetwork
 from explorer.fusion.optimum import TIME_LIMIT_SECONDS, Optimum, gap_ratio, optimum
 from explorer.fusion.plan import Plan
+from explorer.fusion.plan_file import PlanFile
 from explorer.fusion.repair import Repair
 from explorer.fusion.schemes import make_scheme
 from explorer.fusion.searches.base import PlanSearch, SearchEvent
@@ -25,7 +26,7 @@ class FuseResult:
     Attributes:
         plan: the best plan found; it carries scheme and network.
         optimum: the optimum, or a plan and a bound.
-        search: name of the search.
+        search: name of the search; "given" for a plan that was not searched for.
         seed: its seed.
         budget: plans it was allowed to propose.
         plans: plans it proposed.
@@ -45,8 +46,11 @@ class FuseResult:
     seconds: float
 
     @property
-    def gap_ratio(self) -> float:
-        """How much more the plan moves than the optimum (or than the bound, if that is not proved)."""
+    def gap_ratio(self) -> float | None:
+        """How much more the plan moves than the optimum (or than the bound, if that is not proved).
+
+        None where that is unknown, because nothing better than a bound of 0 was found.
+        """
         return gap_ratio(self.plan.dram_bytes, self.optimum.bound_bytes)
 
     def to_json(self) -> dict[str, object]:
@@ -143,6 +147,32 @@ def fuse(
         rectified=searcher.rectified,
         seconds=searcher.seconds,
     )
+
+
+def weigh_plan(
+    graph: Graph | FusionNetwork,
+    given: PlanFile,
+    *,
+    scheme: str | None = None,
+    buffer_kb: float | None = None,
+    element_bytes: int | None = None,
+    dims: Dims | None = None,
+    time_limit_seconds: float = TIME_LIMIT_SECONDS,
+) -> FuseResult:
+    """What a given plan costs, beside the optimum; arguments as for ``fuse``, by default those of the plan.
+
+    Raises:
+        InputError: the plan was made for another graph, or its groups are not valid under the settings.
+    """
+    sizes = dict(given.dims) if dims is None else dims
+    network = _network(graph, given.element_bytes, sizes)
+    given.check(network)
+    if element_bytes is not None and element_bytes != given.element_bytes:
+        network = replace(network, element_bytes=element_bytes)
+    costs = make_scheme(scheme or given.scheme, network, given.buffer_kb if buffer_kb is None else buffer_kb)
+    plan = given.plan(costs)
+    best = optimum(costs, time_limit_seconds=time_limit_seconds)
+    return FuseResult(plan, best, "given", 0, 1, plans=1, invalid_met=0, rectified=0, seconds=0.0)
 
 
 def _network(graph: Graph | FusionNetwork, element_bytes: int, dims: Dims | None) -> FusionNetwork:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from explorer.errors import InputError
@@ -10,12 +10,10 @@ from explorer.fusion.group import FusionGroup, group_problem
 from explorer.fusion.network import FusionNetwork, bits
 from explorer.fusion.scheme import Scheme
 
-_VERSION = 1
-
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A partition plan under one scheme. Make one with ``Plan.of`` or ``Plan.from_json``, which check it.
+    """A partition plan under one scheme. Make one with ``Plan.of``, which checks it.
 
     Attributes:
         scheme: what the costs come from; also says which operations are left out.
@@ -78,47 +76,6 @@ class Plan:
         index = self.scheme.network.index_of(identifier)
         found = next((mask for mask in self.masks if mask >> index & 1), None)
         return None if found is None else FusionGroup(self.scheme.network, found)
-
-    def to_json(self) -> dict[str, object]:
-        """The plan as plain values, to be read again by ``from_json``."""
-        network = self.scheme.network
-        return {
-            "version": _VERSION,
-            "model": network.name,
-            "network": network.digest,
-            "element_bytes": network.element_bytes,
-            "scheme": self.scheme.name,
-            "capacity_bytes": self.scheme.capacity_bytes,
-            "groups": [list(network.ids(mask)) for mask in self.masks],
-            "removed": [network.nodes[i].id for i in bits(self.scheme.removed_mask)],
-            "dram_bytes": self.dram_bytes,
-        }
-
-    @classmethod
-    def from_json(cls, scheme: Scheme, document: Mapping[str, object]) -> Plan:
-        """Read a plan for the same network, scheme and buffer; every group is checked again.
-
-        Raises:
-            InputError: the document is not a plan, belongs to something else, or its groups are not valid.
-        """
-        expected = {
-            "version": _VERSION,
-            "network": scheme.network.digest,
-            "scheme": scheme.name,
-            "capacity_bytes": scheme.capacity_bytes,
-        }
-        for key, value in expected.items():
-            if document.get(key) != value:
-                raise InputError(
-                    f"The plan does not belong here: its {key} is {document.get(key)!r}, "
-                    f"that of '{scheme.network.name}' is {value!r}."
-                )
-        groups = document.get("groups")
-        if not isinstance(groups, list) or not all(_is_names(group) for group in groups):
-            raise InputError(
-                "The plan's 'groups' must be a list of lists of node ids; export the plan again."
-            )
-        return cls.of(scheme, groups)
 
 
 def run_order(network: FusionNetwork, masks: Sequence[int]) -> tuple[int, ...] | None:
@@ -183,7 +140,3 @@ def _cycle_text(network: FusionNetwork, masks: Sequence[int]) -> str:
     loop = walk[walk.index(walk[-1]) :]
     names = [network.nodes[next(bits(mask))].id for mask in reversed(loop)]
     return f"The groups wait for each other: {' -> '.join(names)} (first nodes); split one of them."
-
-
-def _is_names(group: object) -> bool:
-    return isinstance(group, list) and all(isinstance(name, str) for name in group)

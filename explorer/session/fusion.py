@@ -15,12 +15,14 @@ from explorer.fusion import (
     KB,
     FusionNetwork,
     Optimum,
+    PlanFile,
     PlanSearch,
     Scheme,
     fusion_network,
     make_scheme,
     make_search,
     optimum_steps,
+    plan_json,
 )
 from explorer.graph import Graph
 from explorer.records import write_json
@@ -31,9 +33,11 @@ from explorer.session.fusion_values import (
     Choice,
     FoundPlan,
     FusionSettings,
+    FusionState,
     FusionView,
     PlanFacts,
     SearchCurve,
+    plan_label,
 )
 
 INSTANT_SECONDS = 0.3  # what a move of the buffer slider may take
@@ -83,6 +87,7 @@ class FusionBench:
         self._weighed: tuple[object, Choice | None] = (None, None)
         self._current: dict[FusionSettings, str] = {}
         self._compared = ""
+        self._notice = ""
 
     # What is chosen
 
@@ -145,7 +150,16 @@ class FusionBench:
 
     def scheme(self) -> Scheme:
         """The cost model under the current settings; raises InputError if it is not for this graph."""
-        return self._scheme_for(self._settings)
+        return self.scheme_for(self._settings)
+
+    def scheme_for(self, settings: FusionSettings) -> Scheme:
+        """The cost model under any settings; raises InputError if it is not for this graph."""
+        with self._lock:
+            known = self._of_graph()
+            if settings not in known.schemes:
+                network = self._network_for(settings)
+                known.schemes[settings] = make_scheme(settings.scheme, network, settings.buffer_bytes / KB)
+            return known.schemes[settings]
 
     def view(self) -> FusionView:
         """What there is under the current settings; works out what takes no time worth mentioning.
@@ -169,6 +183,7 @@ class FusionBench:
                 choice=self._choice(scheme),
                 curves=tuple(curve for curve in known.curves.values() if curve.settings == settings),
                 optimum=known.optima.get(settings),
+                notice=self._notice,
             )
 
     # Searching, in a job
@@ -198,20 +213,19 @@ class FusionBench:
             Cancelled: ``cancel`` was set.
         """
         settings, known = self._settings, self._of_graph()
-        scheme = self._scheme_for(settings)
+        scheme = self.scheme_for(settings)
         self._ask_instantly(settings, scheme, known)
         if name == "exact":
             best = self.find_optimum(progress, cancel)
-            label = _label(name, settings, 1, 0, is_stopped=False)
-            return self._keep(known, _exact(best, settings, label, seed))
+            return self._keep(known, FoundPlan.best(best, settings, seed))
         searcher = make_search(name, scheme, seed=seed)
         try:
             self._run(searcher, budget, seed, settings, known, progress, cancel, note)
         except Cancelled:
             if searcher.plans:
-                self._keep(known, _found(searcher, settings, seed, is_stopped=True))
+                self._keep(known, FoundPlan.searched(searcher, settings, seed, is_stopped=True))
             raise
-        found = self._keep(known, _found(searcher, settings, seed, is_stopped=False))
+        found = self._keep(known, FoundPlan.searched(searcher, settings, seed))
         note()
         if settings not in known.optima:
             self.find_optimum(progress, cancel)
@@ -226,11 +240,15 @@ class FusionBench:
     ) -> Optimum:
         """The optimum under the current settings, or a plan and a bound; arguments as for ``search``."""
         settings, known = self._settings, self._of_graph()
-        scheme = self._scheme_for(settings)
+        scheme = self.scheme_for(settings)
         if settings in known.optima and known.optima[settings].is_proved:
             return known.optima[settings]
+        told = 0.0
         for step in optimum_steps(scheme, time_limit_seconds=time_limit_seconds):
-            progress(Progress(round(100 * step.share), 100, f"{step.share:.0%} of the way to the optimum"))
+            if time.monotonic() - told > _TELL_SECONDS:
+                told = time.monotonic()
+                text = f"{step.share:.0%} of the way to the optimum"
+                progress(Progress(round(100 * step.share), 100, text))
             if step.optimum is not None:
                 with self._lock:
                     known.optima[settings] = step.optimum
@@ -238,8 +256,10 @@ class FusionBench:
                 raise Cancelled("The search for the optimum was stopped.")
         return known.optima[settings]
 
+    # Keeping
+
     def export(self, path: str | Path, label: str | None = None) -> Path:
-        """Write a plan (the current one by default) as JSON, to be read by ``Plan.from_json``."""
+        """Write a plan (the current one by default) as JSON, to be read by ``load_plan``."""
         found = self._need_current() if label is None else self._find(label)
         facts = PlanFacts.of(found, self._of_graph().optima.get(found.settings))
         extra = {
@@ -252,7 +272,52 @@ class FusionBench:
             "gap_ratio": facts.gap_ratio,
             "optimum_proved": facts.optimum is not None and facts.optimum.is_proved,
         }
-        return write_json(path, found.plan.to_json() | extra)
+        return write_json(path, plan_json(found.plan, dict(found.settings.dims)) | extra)
+
+    def load_plan(self, path: str | Path) -> FoundPlan:
+        """Take a plan from a JSON file and work with it, under its own settings.
+
+        Raises:
+            InputError: not a plan, made for another graph, or with groups that are not valid.
+        """
+        given = PlanFile.read(path)
+        dims = given.dims or self._settings.dims
+        settings = FusionSettings(given.scheme, given.capacity_bytes, given.element_bytes, dims)
+        given.check(self._network_for(settings))
+        plan = given.plan(self.scheme_for(settings))
+        known = self._of_graph()
+        self._ask_instantly(settings, plan.scheme, known)
+        found = self._keep(known, FoundPlan.given(plan, settings, Path(path).name))
+        self.use(found.label)
+        return found
+
+    @property
+    def work(self) -> tuple[str, ...]:
+        """Labels of the plans that somebody asked for, or that took long: these are worth keeping."""
+        return tuple(f.label for f in tuple(self._of_graph().plans.values()) if _is_work(f))
+
+    def state(self) -> FusionState:
+        """What is worth keeping: choices, and the plans that ``view`` would not find again by itself."""
+        with self._lock:
+            known, current = self._of_graph(), self._current_label()
+            shown = {current, self._compared}
+            plans = tuple(f for f in known.plans.values() if _is_work(f) or f.label in shown)
+            settings = {self._settings, *(f.settings for f in plans)}
+            optima = {one: best for one, best in known.optima.items() if one in settings}
+            return FusionState(self._settings, self._chosen, plans, optima, current, self._compared)
+
+    def recall(self, state: FusionState) -> None:
+        """Go on from what was kept; its plans must be of the current graph."""
+        with self._lock:
+            known = self._of_graph()
+            known.optima.update(state.optima)
+            for found in state.plans:
+                self._keep(known, found)
+            self._settings, self._chosen = state.settings, state.chosen
+            if state.current in known.plans:
+                self._current[state.settings] = state.current
+            self._compared = state.compared if state.compared in known.plans else ""
+            self._notice = state.notice
 
     # Inside
 
@@ -269,14 +334,6 @@ class FusionBench:
                 known.networks[key] = fusion_network(graph, element_bytes=key[0], dims=dict(key[1]))
             return known.networks[key]
 
-    def _scheme_for(self, settings: FusionSettings) -> Scheme:
-        with self._lock:
-            known = self._of_graph()
-            if settings not in known.schemes:
-                network = self._network_for(settings)
-                known.schemes[settings] = make_scheme(settings.scheme, network, settings.buffer_bytes / KB)
-            return known.schemes[settings]
-
     def _run(
         self,
         searcher: PlanSearch,
@@ -288,7 +345,7 @@ class FusionBench:
         cancel: CancelToken | None,
         note: Note,
     ) -> None:
-        label = _label(searcher.name, settings, budget, seed, is_stopped=False)
+        label = plan_label(searcher.name, settings, budget, seed)
         points: list[tuple[int, int]] = []
         told = 0.0
         for event in searcher.events(budget, cancel.is_set if cancel is not None else None):
@@ -315,23 +372,27 @@ class FusionBench:
             known.asked.add(settings)
         greedy = make_search("greedy", scheme)
         greedy.run(1)
-        self._keep(known, _found(greedy, settings, 0, is_stopped=False))
-        if settings.buffer_bytes >= known.slow.get(settings.scheme, settings.buffer_bytes + 1):
+        self._keep(known, FoundPlan.searched(greedy, settings, 0), is_news=False)
+        if settings in known.optima or settings.buffer_bytes >= known.slow.get(
+            settings.scheme, settings.buffer_bytes + 1
+        ):
             return
         deadline = time.monotonic() + INSTANT_SECONDS
         for step in optimum_steps(scheme, time_limit_seconds=OPTIMUM_SECONDS):
             if step.optimum is not None:
                 known.optima[settings] = step.optimum
-                label = _label("exact", settings, 1, 0, is_stopped=False)
-                self._keep(known, _exact(step.optimum, settings, label, 0))
+                self._keep(known, FoundPlan.best(step.optimum, settings), is_news=False)
             elif time.monotonic() > deadline:
                 known.slow[settings.scheme] = settings.buffer_bytes
                 break
 
-    def _keep(self, known: _Known, found: FoundPlan) -> FoundPlan:
+    def _keep(self, known: _Known, found: FoundPlan, *, is_news: bool = True) -> FoundPlan:
+        """Note a plan and work with it; what nobody asked for does not push aside what somebody did."""
         with self._lock:
+            now = known.plans.get(self._current.get(found.settings, ""))
             known.plans[found.label] = found
-            self._current[found.settings] = found.label
+            if is_news or now is None or not _is_work(now):
+                self._current[found.settings] = found.label
         return found
 
     def _current_label(self) -> str:
@@ -370,25 +431,5 @@ class FusionBench:
         return self._weighed[1]
 
 
-def _label(name: str, settings: FusionSettings, budget: int, seed: int, *, is_stopped: bool) -> str:
-    """Unique for what was asked: the same search again takes the place of the first."""
-    drawn = f" {budget} plans, seed {seed}" if name in {"rs", "ls", "nsga2"} else ""
-    return f"{name.upper()}{drawn}{', stopped' if is_stopped else ''} · {settings.text}"
-
-
-def _found(searcher: PlanSearch, settings: FusionSettings, seed: int, *, is_stopped: bool) -> FoundPlan:
-    return FoundPlan(
-        label=_label(searcher.name, settings, searcher.plans, seed, is_stopped=is_stopped),
-        settings=settings,
-        plan=searcher.best_plan(),
-        search=searcher.name,
-        seed=seed,
-        plans=searcher.plans,
-        invalid_met=searcher.invalid_met,
-        seconds=searcher.seconds,
-        is_stopped=is_stopped,
-    )
-
-
-def _exact(best: Optimum, settings: FusionSettings, label: str, seed: int) -> FoundPlan:
-    return FoundPlan(label, settings, best.plan, "exact", seed, 1, 0, best.seconds)
+def _is_work(found: FoundPlan) -> bool:
+    return found.search not in {"greedy", "exact"} or found.seconds >= INSTANT_SECONDS

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from explorer.fusion import KB, Blame, BufferReport, Optimum, Plan
+from explorer.fusion import KB, Blame, BufferReport, Optimum, Plan, PlanSearch
 from explorer.fusion.optimum import gap_ratio
 
 
@@ -32,7 +33,7 @@ class FoundPlan:
         label: unique on its graph; says search, budget and settings.
         settings: what it was found under.
         plan: the plan.
-        search: name of the search.
+        search: name of the search; "given" if it came from a file.
         seed: its seed.
         plans: plans it proposed.
         invalid_met: groups it met that did not fit.
@@ -49,6 +50,42 @@ class FoundPlan:
     invalid_met: int
     seconds: float
     is_stopped: bool = False
+
+    @classmethod
+    def searched(
+        cls, searcher: PlanSearch, settings: FusionSettings, seed: int, *, is_stopped: bool = False
+    ) -> FoundPlan:
+        """The best plan of a search so far."""
+        return cls(
+            label=plan_label(searcher.name, settings, searcher.plans, seed, is_stopped=is_stopped),
+            settings=settings,
+            plan=searcher.best_plan(),
+            search=searcher.name,
+            seed=seed,
+            plans=searcher.plans,
+            invalid_met=searcher.invalid_met,
+            seconds=searcher.seconds,
+            is_stopped=is_stopped,
+        )
+
+    @classmethod
+    def best(cls, found: Optimum, settings: FusionSettings, seed: int = 0) -> FoundPlan:
+        """The plan of the exact search."""
+        label = plan_label("exact", settings, 1, seed)
+        return cls(label, settings, found.plan, "exact", seed, 1, 0, found.seconds)
+
+    @classmethod
+    def given(cls, plan: Plan, settings: FusionSettings, name: str) -> FoundPlan:
+        """A plan from a file of this name."""
+        return cls(f"{name} · {settings.text}", settings, plan, "given", 0, 1, 0, 0.0)
+
+
+def plan_label(
+    name: str, settings: FusionSettings, budget: int, seed: int, *, is_stopped: bool = False
+) -> str:
+    """Unique for what was asked: the same search again takes the place of the first."""
+    drawn = f" {budget} plans, seed {seed}" if name in {"rs", "ls", "nsga2"} else ""
+    return f"{name.upper()}{drawn}{', stopped' if is_stopped else ''} · {settings.text}"
 
 
 @dataclass(frozen=True)
@@ -97,7 +134,7 @@ class PlanFacts:
     @property
     def gap_ratio(self) -> float | None:
         """How much more it moves than the optimum or its bound; None where no bound is known."""
-        if self.optimum is None or (not self.optimum.is_proved and not self.optimum.bound_bytes):
+        if self.optimum is None:
             return None
         return gap_ratio(self.dram_bytes, self.optimum.bound_bytes)
 
@@ -137,6 +174,29 @@ class SearchCurve:
 
 
 @dataclass(frozen=True)
+class FusionState:
+    """What a saved session keeps of a bench; everything belongs to the graph it is saved with.
+
+    Attributes:
+        settings: what is chosen.
+        chosen: ids of the chosen graph nodes.
+        plans: plans that took time, and those on screen.
+        optima: what is known of the best plan, under the settings of these plans.
+        current: label of the plan that is worked with, or "".
+        compared: label of the plan beside it, or "".
+        notice: what of the file could not be used, in a sentence.
+    """
+
+    settings: FusionSettings
+    chosen: tuple[str, ...]
+    plans: tuple[FoundPlan, ...]
+    optima: Mapping[FusionSettings, Optimum]
+    current: str
+    compared: str
+    notice: str = ""
+
+
+@dataclass(frozen=True)
 class FusionView:
     """A consistent view of a bench.
 
@@ -149,6 +209,7 @@ class FusionView:
         choice: the chosen group, or None.
         curves: searches under the current settings, in order.
         optimum: what is known of the best plan under the current settings.
+        notice: what of a saved session could not be used, in a sentence.
     """
 
     settings: FusionSettings
@@ -159,3 +220,4 @@ class FusionView:
     choice: Choice | None = None
     curves: tuple[SearchCurve, ...] = ()
     optimum: Optimum | None = None
+    notice: str = ""

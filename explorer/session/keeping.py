@@ -27,13 +27,18 @@ class Kept:
     written_at: datetime
 
 
+def is_worth_keeping(session: Session) -> bool:
+    """Whether something was accepted, rejected, or searched for in the Fuse tab."""
+    return len(session.history.entries) > 1 or bool(session.rejected) or bool(session.fusion.work)
+
+
 def keep(session: Session) -> Path | None:
     """Write a session in which something was decided; None if there is nothing to keep.
 
     Raises:
         InputError: the folder cannot be written.
     """
-    if len(session.history.entries) == 1 and not session.rejected:
+    if not is_worth_keeping(session):
         return None
     mark = session.original.fingerprint()[:8]
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in session.original.name)[:80]

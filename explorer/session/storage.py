@@ -33,6 +33,8 @@ def kept_folder() -> Path:
 
 def write_session(session: Session, path: str | Path) -> Path:
     """Write a session; a model that came as bytes is written beside it as ``<name>.onnx``."""
+    from explorer.session.fusion_storage import fusion_json
+
     path = Path(path).expanduser()
     memory = session.memory()
     data = {
@@ -53,6 +55,7 @@ def write_session(session: Session, path: str | Path) -> Path:
             for (base, place, _), m in memory.candidates.items()
         ],
         "totals": [m.to_json() for m in memory.totals.values()],
+        "fusion": fusion_json(session.fusion),
     }
     return write_json(path, data)
 
@@ -100,6 +103,10 @@ def _recall(session: Session, record: Record, path: str | Path) -> None:
     position = min(record.integer("position"), len(history.entries) - 1)
     history = History(history.entries, position)
     session.recall(history, set(record.texts("rejected")), _read_memory(record))
+    if "fusion" in record:  # not in files of earlier versions
+        from explorer.session.fusion_storage import recall_fusion
+
+        recall_fusion(session.fusion, record.optional("fusion"))
 
 
 def _read_memory(record: Record) -> Memory:

@@ -13,6 +13,7 @@ from explorer.graph import load
 from explorer.runtime import Protocol
 from explorer.search import Answer
 from explorer.session import Job, JobState, OptimiseEvent, Runner, Session, Stepper, keep
+from explorer.session.keeping import is_worth_keeping
 from explorer.ui.pump import Pump
 from explorer.ui.strip import Strip
 
@@ -77,7 +78,7 @@ class Controller:
         self.keep()
         lost = self.session
         self.show(session)
-        if lost is not None and (len(lost.history.entries) > 1 or lost.rejected):
+        if lost is not None and is_worth_keeping(lost):
             self._strip.notice(f"The session with '{lost.original.name}' was kept; choose it under Model.")
 
     def set_target(self, spec: str) -> None:
@@ -275,7 +276,7 @@ class Controller:
 
     def _decisions(self) -> tuple[object, ...]:
         session = self.session
-        return () if session is None else (session.history, session.rejected)
+        return () if session is None else (session.history, session.rejected, session.fusion.work)
 
     def _leave(self) -> None:
         self._drop_search()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from explorer.errors import InputError
-from explorer.fusion import FusionGroup, Lbdf, Plan, optimum
+from explorer.fusion import FusionGroup, Lbdf, Plan
 from explorer.fusion.group import escape_path
 from tests.fusion.networks import BIG, network_of, sample
 
@@ -106,31 +104,3 @@ class TestPlans:
         scheme = Lbdf(sample("resnet18"), 128 * 1024)
         with pytest.raises(InputError, match="Node 'n18' does not fit the buffer even alone"):
             Plan.of(scheme, [["n18"]])
-
-
-class TestJson:
-    def test_a_plan_survives_the_way_there_and_back(self) -> None:
-        scheme = Lbdf(sample("resnet18"), 128 * 1024)
-        plan = optimum(scheme).plan
-        again = Plan.from_json(scheme, json.loads(json.dumps(plan.to_json())))
-        assert set(again.masks) == set(plan.masks)
-        assert again.dram_bytes == plan.dram_bytes == plan.to_json()["dram_bytes"]
-        assert len(plan.to_json()["removed"]) == 14
-
-    @pytest.mark.parametrize(
-        ("change", "words"),
-        [
-            ({"network": "0"}, "does not belong here: its network is '0'"),
-            ({"scheme": "brr"}, "its scheme is 'brr', that of 'tested' is 'lbdf'"),
-            ({"capacity_bytes": 1}, "its capacity_bytes is 1"),
-            ({"version": 2}, "its version is 2"),
-            ({"groups": [["n0"], "n1"]}, "'groups' must be a list of lists of node ids"),
-            ({"groups": [["n0", "n3"]]}, "not convex"),
-            ({"groups": [["n77"]]}, "Node 'n77' of 'tested' does not exist"),
-        ],
-    )
-    def test_what_does_not_belong_is_refused(self, change: dict[str, object], words: str) -> None:
-        scheme = Lbdf(diamond(), BIG)
-        document = Plan.layer_by_layer(scheme).to_json() | change
-        with pytest.raises(InputError, match=words):
-            Plan.from_json(scheme, document)

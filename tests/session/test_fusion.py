@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from explorer.errors import Cancelled, InputError
-from explorer.fusion import KB, OptimumProgress, Plan
+from explorer.fusion import KB, OptimumProgress, PlanFile
 from explorer.graph import load
 from explorer.runtime import InlineExecutor, Measurer
 from explorer.runtime.cache import NoCache
@@ -162,7 +162,42 @@ def test_an_exported_plan_can_be_read_again(bench, tmp_path):
     document = json.loads(bench.export(tmp_path / "plan.json").read_text())
     assert document["dram_bytes"] == OPTIMUM
     assert document["optimum_proved"] is True
-    assert Plan.from_json(bench.scheme(), document).dram_bytes == OPTIMUM
+    assert PlanFile.of(document).plan(bench.scheme()).dram_bytes == OPTIMUM
+
+
+def test_an_exported_plan_is_taken_in_again(session, bench, tmp_path):
+    bench.configure(buffer_bytes=256 * KB)
+    bench.search("rs", budget=5)
+    path = bench.export(tmp_path / "mine.json")
+    with open_session(session.original) as other:
+        found = other.fusion.load_plan(path)
+        view = other.fusion.view()
+        assert view.current.found is found
+        assert found.label == "mine.json · LBDF, 256 KB"
+        assert view.settings.buffer_bytes == 256 * KB
+        assert view.current.dram_bytes == json.loads(path.read_text())["dram_bytes"]
+        assert view.current.gap_ratio > 0
+        other.measurer.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("{", "not valid JSON"), ("{}", "as 'version'"), ('{"version": 1, "groups": []}', "as 'model'")],
+)
+def test_a_file_that_is_no_plan_is_refused_in_words(bench, tmp_path, text, words):
+    (tmp_path / "bad.json").write_text(text)
+    with pytest.raises(InputError, match=words):
+        bench.load_plan(tmp_path / "bad.json")
+
+
+def test_the_plan_of_another_model_is_refused_in_words(bench, tmp_path):
+    with open_session(load("squeezenet1_1")) as other:
+        other.fusion.view()
+        path = other.fusion.export(tmp_path / "plan.json")
+        other.measurer.close()
+    with pytest.raises(InputError, match="made for 'squeezenet1_1', not for 'resnet18'"):
+        bench.load_plan(path)
+    assert bench.view().current.dram_bytes == OPTIMUM
 
 
 def test_an_optimum_that_takes_long_is_left_to_a_job(bench, monkeypatch):
