@@ -48,6 +48,7 @@ class FuseDesk:
                 compare=guard(self._compare),
                 redraw=guard(self.refresh),
                 export=guard(self._export),
+                load=guard(self._load),
             )
         )
         self.box = self.panel.box
@@ -162,11 +163,15 @@ class FuseDesk:
     def _export(self, path: str) -> None:
         if not path.strip():
             raise ExplorerError("Give the name of the file to write.")
-        facts = self.panel.drawn_plan
-        if facts is None:
-            raise ExplorerError("There is no plan to write under these settings.")
         written = self._need().fusion.export(path.strip())
         self._strip.notice(f"Wrote the plan to {written.resolve()}.")
+
+    def _load(self, path: str) -> None:
+        if not path.strip():
+            raise ExplorerError("Give the name of the plan's JSON file.")
+        found = self._need().fusion.load_plan(path.strip())
+        self.refresh()
+        self._strip.notice(f"Plan A is now {found.label}.")
 
     # Drawing
 

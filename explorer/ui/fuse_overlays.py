@@ -14,7 +14,7 @@ from explorer.ui.graphview import EdgeValues, Group, ScaleColouring
 from explorer.ui.graphview.palette import GREY, RED
 
 BLAME = "blame"
-_CHOSEN = "#111827"
+_CHOSEN = "currentcolor"
 _SOURCE = "predicted, KB = 1024 bytes"
 
 
@@ -47,10 +47,12 @@ def traffic(plan: Plan, summary: GraphSummary) -> EdgeValues:
 
 
 def edge_blame(choice: Choice, plan: Plan, summary: GraphSummary) -> EdgeValues | None:
-    """What a cut at each edge of the chosen group saves on chip."""
+    """What a cut at each edge of the chosen group saves on chip; None if that is nothing anywhere."""
     if choice.blame is None or len(choice.blame.edges) == 0:
         return None
     found = blame_edges(choice.blame, plan.scheme.network, summary)
+    if not any(found.values()):
+        return None
     return _values("A cut saves on chip, KB", found, summary)
 
 

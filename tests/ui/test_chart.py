@@ -42,10 +42,13 @@ def test_colours_are_the_page_s():
     assert {trace["line"]["color"], trace["marker"]["color"]} == {"var(--ec-blue)"}
 
 
-def test_the_widget_brings_plotly_js_without_importing_plotly():
+def test_the_widget_brings_plotly_js_without_importing_plotly_and_beside_a_small_module():
     chart = Chart("a chart")
-    assert "plotly.js v" in chart._esm[:400]
-    assert chart._esm.rstrip().endswith("export default { render };")
+    state = chart.get_state()
+    assert "plotly.js v" in state["_plotly"][:400]
+    assert state["_plotly"].rstrip().endswith("export default module.exports;")
+    assert len(str(chart._esm)) < 20_000
+    assert str(chart._esm).rstrip().endswith("export default { render };")
 
 
 def test_a_figure_is_shown_in_place_and_clicks_come_back():

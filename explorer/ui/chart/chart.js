@@ -1,7 +1,21 @@
-// Draws plain plotly traces in the colours of the page. ``Plotly`` is defined above (see chart.py).
+// Draws plain plotly traces in the colours of the page. plotly.js comes in the widget's state (see chart.py).
 
 const COLOURS = ["text", "muted", "grid", "panel", "blue", "orange", "green", "red"].map((name) => `--ec-${name}`);
+const SHARED = Symbol.for("explorer.plotly");
 const CONFIG = { displayModeBar: false, responsive: false, showTips: false };
+
+/** plotly.js, loaded once for all charts of the page. */
+function loadPlotly(source) {
+  globalThis[SHARED] ??= (async () => {
+    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    try {
+      return (await import(url)).default;
+    } finally {
+      URL.revokeObjectURL(url);
+    }
+  })();
+  return globalThis[SHARED];
+}
 
 /** Replace "var(--x)" by its value, wherever it stands. */
 function resolved(value, style) {
@@ -55,6 +69,10 @@ class ChartView {
     this.el = el;
     this.stops = [];
     this._listen();
+    loadPlotly(model.get("_plotly")).then((plotly) => {
+      this.plotly = plotly;
+      this.draw();
+    });
   }
 
   _listen() {
@@ -90,7 +108,7 @@ class ChartView {
 
   async _draw() {
     const width = this.el.clientWidth;
-    if (!width || this.closed) return;
+    if (!width || this.closed || !this.plotly) return;
     const style = getComputedStyle(this.el);
     const key = `${width} ${COLOURS.map((name) => style.getPropertyValue(name)).join(" ")}`;
     if (key === this.drawnKey) return;
@@ -102,7 +120,7 @@ class ChartView {
     this.drawnKey = key;
     this.drawing = true;
     try {
-      await Plotly.react(this.box, ...figure, CONFIG);
+      await this.plotly.react(this.box, ...figure, CONFIG);
     } finally {
       this.drawing = false;
     }
@@ -126,7 +144,7 @@ class ChartView {
   close() {
     this.closed = true;
     for (const stop of this.stops) stop();
-    Plotly.purge(this.box);
+    this.plotly?.purge(this.box);
   }
 }
 

@@ -35,17 +35,20 @@ class Chart(anywidget.AnyWidget):
         layout_: plotly layout; fonts, backgrounds and grids are the page's.
     """
 
-    _esm = traitlets.Unicode().tag(sync=True)
+    # anywidget drops all news of a widget whose module takes more than two seconds to load, and a busy page
+    # needs longer for plotly.js: the module is small, and fetches plotly.js from the state.
+    _esm = _FOLDER / "chart.js"
     _css = _FOLDER / "chart.css"
+    _plotly = traitlets.Unicode().tag(sync=True)
 
     label = traitlets.Unicode().tag(sync=True)
     height = traitlets.Int(240).tag(sync=True)
     traces = traitlets.List(traitlets.Dict()).tag(sync=True)
     layout_ = traitlets.Dict().tag(sync=True)
 
-    @traitlets.default("_esm")
-    def _module(self) -> str:
-        return module_text()
+    @traitlets.default("_plotly")
+    def _bundle(self) -> str:
+        return plotly_text()
 
     def __init__(self, label: str, *, height: int = 240) -> None:
         super().__init__(label=label, height=height)
@@ -72,8 +75,8 @@ class Chart(anywidget.AnyWidget):
 
 
 @cache
-def module_text() -> str:
-    """The widget's JavaScript: plotly.js, kept out of the page's global names, then chart.js.
+def plotly_text() -> str:
+    """plotly.js as a module that leaves the page's global names alone.
 
     Raises:
         ExplorerError: plotly is not installed.
@@ -82,10 +85,5 @@ def module_text() -> str:
     if found is None or not found.submodule_search_locations:
         raise ExplorerError("Charts need plotly; install it with: pip install plotly")
     bundle = Path(found.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
-    parts = (
-        "const module = { exports: {} };",
-        bundle.read_text(encoding="utf-8"),
-        "const Plotly = module.exports;",
-        (_FOLDER / "chart.js").read_text(encoding="utf-8"),
-    )
-    return "\n".join(parts)
+    script = bundle.read_text(encoding="utf-8")
+    return f"const module = {{ exports: {{}} }};\n{script}\nexport default module.exports;\n"

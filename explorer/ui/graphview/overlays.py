@@ -20,7 +20,8 @@ class Group:
         id: Stable name of the group.
         label: What stands on the hull.
         nodes: Ids of its nodes.
-        colour: CSS hexadecimal colour, or "" for the palette's next one.
+        colour: CSS hexadecimal colour, "currentcolor" for that of the theme's text, or "" for the palette's
+            next one.
     """
 
     id: str

@@ -52,6 +52,7 @@ class FuseActions:
         compare: put a plan beside it, "" for none.
         redraw: what should be drawn has changed (mode, plan A or B).
         export: write the current plan to a path.
+        load: take a plan from a path and work with it.
     """
 
     configure: Callable[..., None]
@@ -65,6 +66,7 @@ class FuseActions:
     compare: Callable[[str], None]
     redraw: Callable[[], None]
     export: Callable[[str], None]
+    load: Callable[[str], None]
 
 
 class FusePanel:
@@ -145,7 +147,8 @@ class FusePanel:
         self.drawn.observe(self._unless_muted(act.redraw), "value")
         self.table = marked(widgets.HTML(), "fuse-numbers")
         self.path = field(widgets.Text(description="Plan A as JSON"), grow=True)
-        self.export = button("Export", "Write plan A", lambda: act.export(self.path.value))
+        self.export = button("Export", "Write plan A to this path", lambda: act.export(self.path.value))
+        self.load = button("Load", "Take the plan at this path as plan A", lambda: act.load(self.path.value))
         self.plans_box = marked(
             widgets.VBox(
                 [
@@ -153,7 +156,7 @@ class FusePanel:
                     self.chart_box,
                     row(self.plan_a, self.plan_b, self.drawn),
                     self.table,
-                    row(self.path, self.export),
+                    row(self.path, self.export, self.load),
                 ]
             ),
             "fuse-part",
@@ -181,7 +184,15 @@ class FusePanel:
 
     def disable(self, *, is_busy: bool, is_open: bool = True) -> None:
         """No search while another runs; looking at groups goes on."""
-        for widget in (self.scheme, self.buffer, self.element, self.dims, self.groups, self.export):
+        for widget in (
+            self.scheme,
+            self.buffer,
+            self.element,
+            self.dims,
+            self.groups,
+            self.export,
+            self.load,
+        ):
             widget.disabled = not is_open
         nothing = self._view is None or self._view.problem is not None
         for widget in (self.search, self.budget, self.seed, self.run):
@@ -204,7 +215,7 @@ class FusePanel:
 
     def _render_plans(self, view: FusionView, name: str) -> None:
         options = [
-            (f"{facts.found.label} · {kb_text(facts.dram_bytes)}", facts.found.label) for facts in view.plans
+            (f"{kb_text(facts.dram_bytes)} · {facts.found.label}", facts.found.label) for facts in view.plans
         ]
         none = [("none", "")]
         current, compared = view.current, view.compared

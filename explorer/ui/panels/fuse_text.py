@@ -43,7 +43,8 @@ def totals_html(view: FusionView) -> str:
     )
     cells = "".join(_figure(*figure) for figure in figures)
     source = f"{found.label} · predicted, not measured · KB = 1024 bytes"
-    return f'<div class="explorer-fuse-figures" role="status">{cells}</div>{muted(source)}'
+    notice = muted(view.notice) if view.notice else ""
+    return f'<div class="explorer-fuse-figures" role="status">{cells}</div>{muted(source)}{notice}'
 
 
 def _figure(value: str, note: str, title: str) -> str:
@@ -87,10 +88,10 @@ def choice_html(choice: Choice | None) -> str:
     report = choice.report
     refusal = "" if report is None or report.refusal is None else f" {html.escape(report.refusal)}"
     saved = choice.alone_bytes - choice.dram_bytes
-    change = f"{kb_text(abs(saved))} {'less' if saved >= 0 else 'more'} than one by one"
-    if choice.operations == 1:
-        change = "on its own"
-    return f"<div><b>{count}</b> as one group: {kb_text(choice.dram_bytes)} of DRAM traffic, {change}.{refusal}</div>"
+    change = f", {kb_text(abs(saved))} {'less' if saved >= 0 else 'more'} than one by one"
+    as_one, change = (" as one group", change) if choice.operations > 1 else (" on its own", "")
+    moved = f"{kb_text(choice.dram_bytes)} of DRAM traffic{change}"
+    return f"<div><b>{count}</b>{as_one}: {moved}.{refusal}</div>"
 
 
 def comparison_html(current: PlanFacts | None, compared: PlanFacts | None) -> str:
@@ -133,4 +134,6 @@ def _cells(title: str, texts: list[str]) -> str:
 
 def _effort(facts: PlanFacts) -> str:
     found = facts.found
+    if found.search == "given":
+        return "read from a file"
     return f"{found.plans} in {found.seconds:.2f} s, {found.invalid_met} misfits"

@@ -28,6 +28,11 @@ export function makeHull(picture, boxes, colour, label) {
   return { boxes: [...inside], lines, colour, label, extent, anchor };
 }
 
+/** The colour of a hull; "currentcolor" is that of the theme's text, which shows on light and dark. */
+export function hullColour(hull, theme) {
+  return hull.colour === "currentcolor" ? theme.text : hull.colour;
+}
+
 export function drawHulls(ctx, state, hulls, view, scale) {
   const { picture, theme } = state;
   const edge = Math.max(1.8, 1.3 / scale);
@@ -35,9 +40,9 @@ export function drawHulls(ctx, state, hulls, view, scale) {
   for (const hull of hulls) {
     const [l, t, r, b] = hull.extent;
     if (!hull.boxes.length || l > right || r < left || t > bottom || b < top) continue;
-    const colour = parseColour(hull.colour);
-    fillHull(ctx, picture, hull, view, PAD + edge, hull.colour);
-    const soft = mixColours(theme.base.bg, colour, theme.dark ? 0.24 : 0.15);
+    const colour = hullColour(hull, theme);
+    fillHull(ctx, picture, hull, view, PAD + edge, colour);
+    const soft = mixColours(theme.base.bg, parseColour(colour), theme.dark ? 0.24 : 0.15);
     fillHull(ctx, picture, hull, view, PAD, cssColour(soft));
   }
 }

@@ -2,6 +2,7 @@
 // as many boxes as there is room for.
 
 import { LABEL_SCALE } from "./boxes.js";
+import { hullColour } from "./hulls.js";
 import { inkOn } from "./looks.js";
 import { cutToFit, textWidth, useFont } from "./texts.js";
 
@@ -64,9 +65,10 @@ function hullLabel(ctx, { theme }, hull, port, taken, toScreen) {
   if (y > port.y + port.h || y < port.y - 24) return;
   ctx.beginPath();
   ctx.roundRect(x, y, width, 18, 6);
-  ctx.fillStyle = hull.colour;
+  const colour = hullColour(hull, theme);
+  ctx.fillStyle = colour;
   ctx.fill();
-  ctx.fillStyle = inkOn(hull.colour);
+  ctx.fillStyle = inkOn(colour);
   ctx.textAlign = "left";
   ctx.textBaseline = "middle";
   ctx.fillText(text, x + 7, y + 9.5);
