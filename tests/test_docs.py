@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+from explorer.bench.fusion_page import page
 from explorer.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -16,6 +18,15 @@ def test_the_table_of_rules_is_what_the_command_prints(capsys):
     assert (REPOSITORY / "docs" / "rules.md").read_text().strip().endswith(printed), (
         "run `explorer rules --markdown` and put its output into docs/rules.md"
     )
+
+
+def test_the_tables_of_fusion_are_those_of_the_recorded_run():
+    result = json.loads((REPOSITORY / "docs" / "fusion.json").read_text())
+    assert (REPOSITORY / "docs" / "fusion.md").read_text() == page(result), (
+        "run `python -m explorer.bench.fusion_page docs/fusion.json > docs/fusion.md`"
+    )
+    assert not result["quick"]
+    assert len(result["tables"]) == 25
 
 
 def test_links_in_the_readme_exist():

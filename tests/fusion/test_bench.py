@@ -94,6 +94,7 @@ def test_a_gap_that_is_not_known_is_called_so(result: dict) -> None:
         "plan_mb": 2.0,
         "bound_mb": 0.0,
         "gap_ratio": None,
+        "method": "cp-sat",
     }
     printed = page(result | {"bounds": [bound, bound | {"bound_mb": 1.5, "gap_ratio": 2 / 1.5 - 1}]})
     assert "| huge | 256 | 9 | 60 | 60.0 | 2.000 | 0.000 | unknown |" in printed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.ui.app_page import AppPage
 from tests.ui.graphview.test_lab import HOOK, click
 from tests.ui.harness import RUN_MS, Lab
 
@@ -68,6 +69,97 @@ def test_groups_bill_and_search_of_resnet18(lab: Lab) -> None:
     page.locator(".lm-TabBar-tab", has_text="History").click()
     page.wait_for_function(f"() => {HOOK}.view.state.groups.length === 0")
     assert page.evaluate(f"() => {HOOK}.view.state.edges") is None
+
+
+def test_lasso_blame_plans_stop_and_files_in_the_dark(lab: Lab) -> None:
+    lab.open_notebook([CELL])
+    lab.page.evaluate(
+        "() => { window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' }); }"
+    )
+    lab.run_all()
+    page, app = lab.page, AppPage(lab.page)
+    app.wait_open("resnet18")
+    app.tab("Fuse")
+    page.wait_for_function(f"() => {HOOK}.theme().dark && {HOOK}.view.state.groups.length > 11")
+
+    lasso(page, "n0", "n2")
+    bill = page.locator(".explorer-bill")
+    expect(bill.locator(".eb-head")).to_contain_text("27.69 KB of 128 KB")
+    assert groups(page)[-1] == "chosen · 27.69 KB, fits"
+    assert pixel_of_hull(page) > 150, "the chosen hull must stand out from the dark background"
+    part = bill.locator(".eb-part").first
+    assert (part.get_attribute("title") or "").startswith("weights of n0 Conv: 18.50 KB")
+    app.press("Whole group")
+    expect(bill.locator(".eb-head")).to_contain_text("69.69 KB of 128 KB")
+    widths = page.evaluate(f"() => {HOOK}.view.model.get('edge_values')")
+    assert widths["title"] == "A cut saves on chip, KB"
+    bill.get_by_role("button", name="Blame").click()
+    bill.locator(".eb-row").first.click()
+    page.wait_for_function(f"() => {HOOK}.view.state.highlightWire.nodes?.length > 0")
+
+    page.locator(".explorer-fuse button", has_text="Plans").click()
+    app.choose("Search", "RS, random plans")
+    app.app.get_by_role("spinbutton", name="Plans").fill("1000000")
+    app.press("Search")
+    chart = page.locator(".explorer-fuse .explorer-chart-widget")
+    expect(chart.locator(".legend")).to_contain_text("RS 1000000 plans", timeout=RUN_MS)
+    app.press("Stop")
+    app.says("Searching plans (RS): stopped.")
+    app.idle()
+    expect(app.button("Search")).to_be_enabled()
+    table = page.locator(".explorer-fuse-table")
+    expect(table).to_contain_text("plans tried")
+    app.app.get_by_role("combobox", name="Plan B", exact=True).select_option(index=1)
+    expect(table.locator("tr").first).to_contain_text("B − A")
+    drawn = groups(page)
+    app.press("Draw B")
+    page.wait_for_function(
+        f"(before) => JSON.stringify({HOOK}.view.state.groups.map((g) => g.label)) !== before",
+        arg=page.evaluate("(labels) => JSON.stringify(labels)", drawn),
+    )
+
+    path = app.app.get_by_role("textbox", name="Plan A as JSON", exact=True)
+    app.press("Export")
+    app.says("Wrote the plan to")
+    app.press("Load")
+    app.says("Plan A is now resnet18-lbdf-128kb.plan.json")
+    expect(table).to_contain_text("read from a file")
+    path.fill("nowhere.json")
+    app.press("Load")
+    app.says("'nowhere.json' cannot be read")
+
+
+def lasso(page: Page, first: str, last: str) -> None:
+    """Shift + drag around two nodes and what lies between them."""
+    page.wait_for_function(f"() => {HOOK}.camera().still")
+    top, low = (page.evaluate(f"(id) => {HOOK}.position(id)", node) for node in (first, last))
+    corners = [(-130, top["y"] - 20), (130, top["y"] - 20), (130, low["y"] + 20), (-130, low["y"] + 20)]
+    page.keyboard.down("Shift")
+    page.mouse.move(top["x"] + corners[0][0], corners[0][1])
+    page.mouse.down()
+    for x, y in corners[1:]:
+        page.mouse.move(top["x"] + x, y, steps=4)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+
+
+def pixel_of_hull(page: Page) -> int:
+    """Brightness, 0 to 255, of the lightest pixel on a row that crosses the chosen hull's left outline."""
+    found: int = page.evaluate(
+        f"""() => {{
+            const canvas = document.querySelector('.eg-canvas');
+            const box = canvas.getBoundingClientRect();
+            const at = {HOOK}.position('n1');
+            const ratio = canvas.width / box.width;
+            const y = Math.round((at.y + 36 - box.top) * ratio);
+            const from = Math.round((at.x - 110 - box.left) * ratio);
+            const row = canvas.getContext('2d').getImageData(from, y, 70, 1).data;
+            let best = 0;
+            for (let i = 0; i < row.length; i += 4) best = Math.max(best, row[i]);
+            return best;
+        }}"""
+    )
+    return found
 
 
 def click_at(page: Page, node: str) -> None:
