@@ -123,12 +123,16 @@ def _add_targets(commands: Commands) -> None:
 
     parser = _command(commands, "portability", "optimise for each target, measure on every one")
     parser.add_argument("models", nargs="+", metavar="MODEL", help="paths or names of samples")
-    parser.add_argument("--targets", nargs="+", required=True, metavar="T", help="rows and columns")
+    parser.add_argument("--targets", nargs="+", required=True, metavar="T", help="what to optimise for: rows")
+    parser.add_argument(
+        "--columns", nargs="+", default=[], metavar="T", help="what to measure on (default: the same)"
+    )
     parser.add_argument(
         "--sums", nargs="*", metavar="T", help="rows by operator sums (default: first target)"
     )
     parser.add_argument("--budget", type=_positive, default=30, help="comparisons per search (default 30)")
     parser.add_argument("--screening", action="store_true", help="measure cells by screening")
+    parser.add_argument("--report", metavar="FILE.html", help="also write a heat map as a page of its own")
     parser.add_argument("--fill-weights", type=int, metavar="SEED", help="as for other commands")
     _add_device(parser)
     _add_opt_in(parser)

@@ -118,10 +118,15 @@ def read_json(path: str | Path, what: str) -> object:
 
 def write_json(path: str | Path, data: object) -> Path:
     """Write a JSON file, folders included; raises InputError that names the place if it cannot."""
+    return write_text(path, json.dumps(data, indent=1) + "\n")
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a text file, folders included; raises InputError that names the place if it cannot."""
     path = Path(path).expanduser()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(data, indent=1) + "\n")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
     return path

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explorer.commands import delta_text, open_session, print_result, remote_measurer, say, show_progress
+from explorer.errors import InputError
 
 if TYPE_CHECKING:
     from explorer.runtime import Progress
@@ -47,9 +48,10 @@ def runtime_view(arguments: Namespace) -> int:
 def portability(arguments: Namespace) -> int:
     """``explorer portability``; an interrupted run goes on where it was, because results are cached."""
     from explorer.runtime import Measurer, Mode, Target
-    from explorer.session.portability import Plan
+    from explorer.session.portability import Plan, write_matrix
     from explorer.session.portability import portability as matrix_of
 
+    report = _report_path(arguments.report)
     targets = tuple(Target.parse(spec) for spec in arguments.targets)
     sums = targets[:1] if arguments.sums is None else tuple(Target.parse(spec) for spec in arguments.sums)
     plan = Plan(
@@ -57,6 +59,7 @@ def portability(arguments: Namespace) -> int:
         targets=targets,
         budget=arguments.budget,
         sums=sums,
+        on=tuple(Target.parse(spec) for spec in arguments.columns),
         protocol=Mode.SCREENING if arguments.screening else Mode.VALIDATED,
         fill_weights=arguments.fill_weights,
         opt_in=arguments.opt_in,
@@ -66,7 +69,16 @@ def portability(arguments: Namespace) -> int:
     lines = [f"{c.model}: {c.row} -> {c.column}: {delta_text(c.delta) or c.failure}" for c in matrix.cells]
     lines.append(matrix.sentence())
     lines += [f"slower than unoptimised: {c.model}, {c.row} -> {c.column}" for c in matrix.slower()]
+    if report is not None:
+        say(f"wrote {write_matrix(matrix, report)}")
     return print_result(arguments, matrix.to_json(), lines)
+
+
+def _report_path(text: str | None) -> Path | None:
+    """Where to write a report; refused before hours of measuring, not after."""
+    if text is not None and Path(text).suffix.lower() not in {".html", ".htm"}:
+        raise InputError(f"--report writes a page: give a name that ends in .html, not '{text}'.")
+    return None if text is None else Path(text)
 
 
 def calibrate(arguments: Namespace) -> int:

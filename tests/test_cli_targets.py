@@ -56,6 +56,18 @@ def test_the_matrix_has_a_cell_per_row_and_column(capsys):
     assert found["rows"][-1] == f"operator-sum@{DISABLE}"
 
 
+def test_the_report_is_a_page_beside_the_json(capsys, tmp_path):
+    page = tmp_path / "travel.html"
+    arguments = ("--targets", DISABLE, "--columns", "ort:level=basic", "--sums", "--budget", "1")
+    found = run_json(capsys, "portability", CASE, *arguments, "--screening", "--report", str(page))
+    assert found["columns"] == ["ort:level=basic,threads=1"]
+    (cell,) = found["cells"]
+    text = page.read_text()
+    assert "<caption>conv_shared_weight_two_bn</caption>" in text
+    shown = "1.00" if cell["delta"]["verdict"] == "IDENTICAL" else f"{cell['delta']['ratio']:.2f}"
+    assert f" {shown}</div>" in text
+
+
 def test_calibration_reports_shares_and_goes_on(capsys, tmp_path):
     record = str(tmp_path / "trials.jsonl")
     arguments = ("calibrate", "--models", CASE, "--pairs", "1", "--planted", "0", "--mode", "screening")
@@ -85,6 +97,7 @@ def test_measurements_leave_and_arrive(capsys, tmp_path, monkeypatch):
         (("profile", CASE, "--target", "ort:disabled=Nonsense"), "there is no 'Nonsense'"),
         (("profile", CASE, "--device", "board"), "--scheduler"),
         (("portability", CASE, "--targets", "ort", "ort:level=all"), "once"),
+        (("portability", CASE, "--targets", "ort", "--report", "travel.pdf"), "ends in .html"),
         (("exchange", "import", "/nowhere.jsonl"), "/nowhere.jsonl"),
         (("calibrate", "--models", "no_such_model"), "no_such_model"),
     ],

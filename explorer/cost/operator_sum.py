@@ -19,6 +19,7 @@ from explorer.runtime.progress import OnProgress, ignore_progress
 from explorer.runtime.region import with_sizes
 
 NAME = "operator-sum"
+SENTENCE = "sum of isolated operator times"
 MODEL_ERROR = 0.24
 """Sums of operator times and end-to-end times differ by 5 to 24 % in the literature (TASO's own models):
 what an operator type gains or loses may be this much more or less inside the whole than alone."""
@@ -40,6 +41,7 @@ class OperatorSum:
             as a search does that takes the sum for the truth.
         progress: called while operators are timed.
         cancel: stops when set.
+        operators: times to share with other models of cost on the same target; its own by default.
     """
 
     measurer: Measurer
@@ -48,6 +50,7 @@ class OperatorSum:
     model_error: float = MODEL_ERROR
     progress: OnProgress | None = None
     cancel: CancelToken | None = None
+    operators: OperatorTimes | None = None
     _sized: dict[int, tuple[Graph, Graph]] = field(default_factory=dict, repr=False)
 
     @property
@@ -63,7 +66,7 @@ class OperatorSum:
     @cached_property
     def times(self) -> OperatorTimes:
         """The operators timed so far."""
-        return OperatorTimes(self.measurer, self.on)
+        return self.operators or OperatorTimes(self.measurer, self.on)
 
     def compare(self, base: Graph, other: Graph, *, careful: bool = False) -> Delta:  # noqa: ARG002 (there is nothing to be surer about)
         """Sum over the operators of ``other`` divided by that of ``base``; source PREDICTED.
@@ -105,7 +108,7 @@ class OperatorSum:
 
     def _text(self) -> str:
         error = f"; what changes ± {100 * self.model_error:.0f} %" if self.model_error else ""
-        return f"sum of isolated operator times{error}"
+        return f"{SENTENCE}{error}"
 
     def _counts(self, graph: Graph) -> dict[str, int]:
         return count_keys(operator_keys(self._with_sizes(graph)))

@@ -36,6 +36,11 @@ class Environment:
     settings: dict[str, str]
     device: str = ""
 
+    @property
+    def machine(self) -> str:
+        """Where, in a few words: the machine's name if it has one, its processor and its system."""
+        return ", ".join(filter(None, (self.device, self.cpu_model, self.system)))
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)

@@ -24,6 +24,16 @@ def ignore_progress(_progress: Progress) -> None:
     """The default listener."""
 
 
+def part_of(progress: OnProgress, number: int, count: int) -> OnProgress:
+    """A listener for the progress of one of ``count`` equal parts, numbered from 0."""
+
+    def report(inner: Progress) -> None:
+        done, total = number * inner.total + inner.done, count * inner.total
+        progress(Progress(done, total, f"{number + 1} of {count}, {inner.text}"))
+
+    return report
+
+
 def accepts_progress(function: Callable[..., Any]) -> bool:
     """Whether a job function has a parameter ``progress``."""
     try:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from explorer.cost import OperatorSum
-from explorer.errors import RewriteError, RuntimeFailure, WorkerError
+from explorer.errors import Cancelled, InputError, RewriteError, RuntimeFailure, WorkerError
 from explorer.graph import Feeds, Graph
 from explorer.rewrite import Candidate, RuleSet, apply
-from explorer.runtime import Delta, Measurer, Mode, Target
+from explorer.runtime import Delta, Measurement, Measurer, Mode, Target
 from explorer.runtime.executor import CancelToken
-from explorer.runtime.progress import OnProgress, Progress, ignore_progress
+from explorer.runtime.operators import OperatorTimes
+from explorer.runtime.progress import OnProgress, Progress, ignore_progress, part_of
+from explorer.session.memory import CandidateKey, Memory
 from explorer.session.observed import Observed
+from explorer.session.ranking import Ranking
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -21,27 +27,38 @@ if TYPE_CHECKING:
     from explorer.runtime.region_time import RegionTime
     from explorer.runtime.roofs import Roofs
     from explorer.runtime.runtime_view import RuntimeView
-
-PlaceKey = tuple[str, str, str]
-"""Fingerprint of the base graph, place and target."""
+    from explorer.search.portability import Matrix
+    from explorer.session.portability import Plan
 
 
 class Known:
-    """What has been found out so far, by graph, place and target."""
+    """What has been found out so far and is not saved: by graph and target, or by place as well.
+
+    Attributes:
+        profiles: which node costs what.
+        roofs: what a target reaches at best, by target.
+        views: the graph as the runtime executes it.
+        unpredicted: why a candidate could not be predicted.
+        operators: times of operators alone, by target.
+        matrix: the portability matrix as far as it was filled, or read from a file.
+        ranking: which candidates promise most before anything is known of them.
+    """
 
     def __init__(self) -> None:
         self.profiles: dict[tuple[str, str], Profile] = {}
+        self.roofs: dict[str, Roofs] = {}
         self.views: dict[tuple[str, str], RuntimeView] = {}
-        self.predicted: dict[PlaceKey, Delta] = {}
-        self.unpredicted: dict[PlaceKey, str] = {}
-        self.absorbed: dict[PlaceKey, bool] = {}
-        self.costs: dict[str, OperatorSum] = {}
+        self.unpredicted: dict[CandidateKey, str] = {}
+        self.operators: dict[str, OperatorTimes] = {}
+        self.matrix: Matrix | None = None
+        self.ranking = Ranking()
 
 
 class _Host(Protocol):
     """What is needed of a session."""
 
     measurer: Measurer
+    _memory: Memory
 
     @property
     def known(self) -> Known: ...
@@ -54,6 +71,7 @@ class _Host(Protocol):
     def feeds(self) -> Feeds: ...
     def candidates(self) -> tuple[Candidate, ...]: ...
     def find(self, identifier: str) -> Candidate: ...
+    def _key(self, base: Graph, place: str) -> CandidateKey: ...
     def _changing(self) -> AbstractContextManager[None]: ...
 
 
@@ -64,6 +82,14 @@ class Insights(Observed):
     def known(self) -> Known:
         """Results of the commands below; a screen reads them, never waits for them."""
         return Known()
+
+    def measured(self: _Host, place: str) -> Measurement | None:
+        """The measurement of a candidate of the current graph on the current target."""
+        return self._memory.candidates.get(self._key(self.graph, place))
+
+    def total(self: _Host) -> Measurement | None:
+        """The measurement of the current graph against the original, if it was made."""
+        return self._memory.totals.get((self.graph.fingerprint(), str(self.target)))
 
     def profile(self: _Host, cancel: CancelToken | None = None, *, fresh: bool = False) -> Profile:
         """Which node of the current graph costs what on the target, by the runtime's own profiler.
@@ -82,7 +108,10 @@ class Insights(Observed):
         """The target's own limits of computing and of moving data, for a roofline diagram."""
         from explorer.runtime.roofs import measure_roofs
 
-        return measure_roofs(self.measurer, self.target, cancel)
+        found = measure_roofs(self.measurer, self.target, cancel)
+        with self._changing():
+            self.known.roofs[found.target] = found
+        return found
 
     def runtime_view(self: _Host, cancel: CancelToken | None = None) -> RuntimeView:
         """The current graph as the runtime executes it, linked to the nodes it was made of.
@@ -122,11 +151,15 @@ class Insights(Observed):
         """Ask for every candidate whether the runtime does it already (place -> yes or no).
 
         What was asked before comes from the cache; a candidate that cannot be asked is left out.
+
+        Raises:
+            Cancelled: ``cancel`` was set; what was answered stays.
         """
         graph, target, candidates = self.graph, self.target, self.candidates()
         answers: dict[str, bool] = {}
         for number, candidate in enumerate(candidates):
             progress(Progress(number, len(candidates), f"comparing {number + 1} of {len(candidates)}"))
+            _stop_if(cancel)
             try:
                 result = apply(graph, candidate, self.rules)
                 found = self.measurer.is_absorbed(graph, result, target, cancel)
@@ -134,39 +167,126 @@ class Insights(Observed):
                 continue
             answers[candidate.place] = found
             with self._changing():
-                self.known.absorbed[graph.fingerprint(), candidate.place, str(target)] = found
+                self._memory.absorbed[graph.fingerprint(), candidate.place, str(target)] = found
         return answers
 
     def absorbed(self: _Host, place: str) -> bool | None:
         """Whether the target's optimiser does a candidate already; None if nobody has asked."""
-        return self.known.absorbed.get((self.graph.fingerprint(), place, str(self.target)))
+        return self._memory.absorbed.get(self._key(self.graph, place))
 
     def predict(
-        self: _Host, progress: OnProgress = ignore_progress, cancel: CancelToken | None = None
+        self: _Host,
+        progress: OnProgress = ignore_progress,
+        cancel: CancelToken | None = None,
+        *,
+        only: Sequence[str] | None = None,
     ) -> dict[str, Delta]:
-        """Predict the delta of every candidate as the sum of isolated operator times (place -> delta).
+        """Predict deltas of candidates as the sum of isolated operator times (place -> delta).
 
         The first call on a model and target times its operators, which takes seconds; after that only
-        operators that a candidate adds are timed.
+        operators that a candidate adds are timed. A candidate with an operator that cannot be timed alone
+        is left out; ``unpredicted`` says why.
+
+        Args:
+            progress: called for every operator that is timed and every candidate.
+            cancel: stops when set.
+            only: ids or places of the candidates to predict; all by default.
+
+        Raises:
+            CandidateError: no such candidate.
+            Cancelled: ``cancel`` was set; what was predicted stays.
         """
-        graph, target, candidates = self.graph, self.target, self.candidates()
-        cost = self.known.costs.setdefault(str(target), OperatorSum(self.measurer, target, self.feeds()))
-        for number, candidate in enumerate(candidates):
-            progress(Progress(number, len(candidates), f"predicting {number + 1} of {len(candidates)}"))
-            key = (graph.fingerprint(), candidate.place, str(target))
-            if key in self.known.predicted or (cancel is not None and cancel.is_set()):
-                continue
-            try:
-                delta = cost.compare(graph, apply(graph, candidate, self.rules))
-            except (RewriteError, RuntimeFailure, WorkerError) as failure:
-                self.known.unpredicted[key] = str(failure)
-                continue
-            with self._changing():
-                self.known.predicted[key] = delta
-        places = {candidate.place for candidate in candidates}
-        keys = {key: delta for key, delta in self.known.predicted.items() if key[0] == graph.fingerprint()}
-        return {key[1]: delta for key, delta in keys.items() if key[1] in places and key[2] == str(target)}
+        graph, target = self.graph, self.target
+        candidates = self.candidates() if only is None else [self.find(one) for one in only]
+        times = self.known.operators.setdefault(str(target), OperatorTimes(self.measurer, target))
+        cost = OperatorSum(self.measurer, target, self.feeds(), cancel=cancel, operators=times)
+        parts, found = len(candidates) + 1, dict[str, Delta]()
+        replace(cost, progress=part_of(progress, 0, parts)).total_ns(graph)
+        for number, candidate in enumerate(candidates, start=1):
+            report, key = (
+                part_of(progress, number, parts),
+                (graph.fingerprint(), candidate.place, str(target)),
+            )
+            report(Progress(0, 1, "adding up operator times"))
+            _stop_if(cancel)
+            delta = self._memory.predicted.get(key)
+            if delta is None:
+                try:
+                    result = apply(graph, candidate, self.rules)
+                    delta = replace(cost, progress=report).compare(graph, result)
+                except (RewriteError, RuntimeFailure, WorkerError) as failure:
+                    with self._changing():
+                        self.known.unpredicted[key] = str(failure)
+                    continue
+                with self._changing():
+                    self._memory.predicted[key] = delta
+            found[candidate.place] = delta
+        return found
 
     def predicted(self: _Host, place: str) -> Delta | None:
         """The predicted delta of a candidate of the current graph on the current target, if there is one."""
-        return self.known.predicted.get((self.graph.fingerprint(), place, str(self.target)))
+        return self._memory.predicted.get(self._key(self.graph, place))
+
+    def unpredicted(self: _Host, place: str) -> str:
+        """Why a candidate could not be predicted; "" if that is not so."""
+        return self.known.unpredicted.get(self._key(self.graph, place), "")
+
+    def portability(
+        self: _Host,
+        plan: Plan,
+        progress: OnProgress = ignore_progress,
+        cancel: CancelToken | None = None,
+    ) -> Matrix:
+        """Optimise the original once per row of a plan and measure each result on every column.
+
+        What is accepted in this session plays no part and is not touched. The matrix is in the snapshot
+        and grows while this runs.
+
+        Args:
+            plan: rows, columns and budget; whatever model it names, this session's original is taken.
+            progress: called for every search, every cell, and while they are measured.
+            cancel: stops when set.
+
+        Raises:
+            Cancelled: ``cancel`` was set; the cells that were filled stay.
+        """
+        from explorer.session.portability import portability_of
+
+        def note(matrix: Matrix) -> None:
+            with self._changing():
+                self.known.matrix = matrix
+
+        return portability_of(self, plan, progress, cancel, note)  # type: ignore[arg-type]  # a session is a host
+
+    def read_matrix(self: _Host, path: str | Path) -> Matrix:
+        """Show a portability matrix that was written earlier, here or by the command line.
+
+        Raises:
+            InputError: it cannot be read, or is none.
+        """
+        from explorer.session.portability import read_matrix
+
+        found = read_matrix(path)
+        with self._changing():
+            self.known.matrix = found
+        return found
+
+    def write_matrix(self: _Host, path: str | Path) -> Path:
+        """Write the portability matrix: as a page of its own if the name ends in .html, else as JSON.
+
+        Raises:
+            InputError: there is none, or the place cannot be written.
+        """
+        from explorer.session.portability import write_matrix
+
+        if self.known.matrix is None:
+            raise InputError("There is no portability matrix yet: measure one, or load one.")
+        return write_matrix(self.known.matrix, path)
+
+    def _key(self: _Host, base: Graph, place: str) -> CandidateKey:
+        return base.fingerprint(), place, str(self.target)
+
+
+def _stop_if(cancel: CancelToken | None) -> None:
+    if cancel is not None and cancel.is_set():
+        raise Cancelled("Stopped.")

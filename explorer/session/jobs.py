@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 from explorer.errors import Cancelled, ExplorerError
 from explorer.runtime import OnProgress, Progress
+from explorer.runtime.progress import part_of
 
 T = TypeVar("T")
 
@@ -59,12 +60,7 @@ class Job(Generic[T]):
 
     def part(self, number: int, count: int) -> OnProgress:
         """A listener for the progress of one of ``count`` equal parts, numbered from 0."""
-
-        def report(progress: Progress) -> None:
-            done, total = number * progress.total + progress.done, count * progress.total
-            self.report(Progress(done, total, f"{number + 1} of {count}, {progress.text}"))
-
-        return report
+        return part_of(self.report, number, count)
 
     def raise_if_cancelled(self) -> None:
         """Raise Cancelled if the job was asked to stop."""

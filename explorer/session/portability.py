@@ -6,22 +6,25 @@ searches draw nothing by chance, so that they walk the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from explorer.cost import CostModel, Delta, MeasuredCost, OperatorSum
-from explorer.errors import InputError
+from explorer.errors import Cancelled, InputError
 from explorer.graph import Feeds, Graph
+from explorer.records import read_json, write_json, write_text
 from explorer.runtime import Measurer, Mode, Protocol, Target
 from explorer.runtime.executor import CancelToken
-from explorer.runtime.progress import OnProgress, Progress, ignore_progress
+from explorer.runtime.progress import OnProgress, Progress, ignore_progress, part_of
 from explorer.search import Greedy, Taken
 from explorer.search.portability import Cell, Event, Found, Matrix, Optimised, travel
 from explorer.search.trajectory import Step
+from explorer.session.matrix_page import matrix_page
 from explorer.session.session import Session
 
 OPERATOR_SUM = "operator-sum"
+OnMatrix = Callable[[Matrix], None]
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,10 @@ class Plan:
 
     Args:
         models: paths or sample names.
-        targets: specs; rows and columns.
+        targets: what to optimise for by measuring: one row each.
         budget: comparisons per search.
         sums: targets whose sum of isolated operator times is a row too.
+        on: what to measure each result on: one column each; the same as ``targets`` by default.
         protocol: how cells are measured; searches measure by screening.
         fill_weights: seed for structures without weights.
         opt_in: also use rules of class D and A.
@@ -45,20 +49,35 @@ class Plan:
     targets: tuple[Target, ...]
     budget: int = 30
     sums: tuple[Target, ...] = ()
+    on: tuple[Target, ...] = ()
     protocol: str | Mode | Protocol = Mode.VALIDATED
     fill_weights: int | None = None
     opt_in: bool = False
 
     def __post_init__(self) -> None:
-        if not self.models or not self.targets:
-            raise InputError("A portability matrix needs at least one model and one target.")
-        if len(set(self.targets)) < len(self.targets) or len(set(self.models)) < len(self.models):
-            raise InputError("A portability matrix needs each model and each target once.")
+        if not self.models or not self.rows or not self.columns:
+            raise InputError("A portability matrix needs at least one model, one row and one column.")
+        if any(len(set(one)) < len(one) for one in (self.models, self.rows, self.columns)):
+            raise InputError("A portability matrix needs each model, each row and each column once.")
 
     @property
     def rows(self) -> tuple[str, ...]:
         """Names of the rows."""
         return (*map(str, self.targets), *(row_of_sum(target) for target in self.sums))
+
+    @property
+    def columns(self) -> tuple[Target, ...]:
+        """What each result is measured on."""
+        return self.on or self.targets
+
+    @property
+    def most_seconds(self) -> float:
+        """What measuring takes at most, if every search spends its budget; usually much less."""
+        cell_ns, search_ns = (Protocol.of(p).budget_ns for p in (self.protocol, Mode.SCREENING))
+        rows, searches = len(self.rows), len(self.targets)
+        return (
+            len(self.models) * (searches * self.budget * search_ns + rows * len(self.columns) * cell_ns) / 1e9
+        )
 
     @property
     def settings(self) -> dict[str, str]:
@@ -81,6 +100,7 @@ def portability(
     measurer: Measurer,
     progress: OnProgress = ignore_progress,
     cancel: CancelToken | None = None,
+    note: OnMatrix | None = None,
 ) -> Matrix:
     """Optimise every model once per row and measure each result on every column.
 
@@ -89,26 +109,113 @@ def portability(
         measurer: where to measure; its cache makes an interrupted run resumable.
         progress: called for every event and during measurements.
         cancel: stops when set.
+        note: called with the matrix as far as it is filled, after every event.
 
     Raises:
         ModelError: a model cannot be opened.
         Cancelled: ``cancel`` was set.
     """
-    events: list[Event] = []
-    total = len(plan.models) * len(plan.rows) * (1 + len(plan.targets))
-    for name in plan.models:
-        with Session(name, fill_weights=plan.fill_weights, opt_in=plan.opt_in, measurer=measurer) as session:
-            for event in _travel(session, name, plan, progress, cancel):
-                events.append(event)
-                progress(Progress(len(events), total, describe(event)))
-    return Matrix(
-        rows=plan.rows,
-        columns=tuple(map(str, plan.targets)),
-        models=tuple(Path(name).stem for name in plan.models),
-        optimised=tuple(e for e in events if isinstance(e, Optimised)),
-        cells=tuple(e for e in events if isinstance(e, Cell)),
-        settings=plan.settings,
-    )
+    filling = _Filling(plan, progress, cancel, note, tuple(Path(name).stem for name in plan.models))
+    for path, name in zip(plan.models, filling.models, strict=True):
+        with Session(path, fill_weights=plan.fill_weights, opt_in=plan.opt_in, measurer=measurer) as session:
+            filling.fill(session, name)
+    return filling.matrix()
+
+
+def portability_of(
+    session: Session,
+    plan: Plan,
+    progress: OnProgress = ignore_progress,
+    cancel: CancelToken | None = None,
+    note: OnMatrix | None = None,
+) -> Matrix:
+    """The same for the model that a session opened, as it was opened; see ``Session.portability``."""
+    name = session.original.name
+    filling = _Filling(plan, progress, cancel, note, (name,))
+    with Session(session.original, opt_in=plan.opt_in, dims=session.dims, measurer=session.measurer) as fresh:
+        filling.fill(fresh, name)
+    return filling.matrix()
+
+
+def read_matrix(path: str | Path) -> Matrix:
+    """Read a matrix from JSON; raises InputError that names what is wrong."""
+    return Matrix.from_json(read_json(path, "portability matrix"))
+
+
+def write_matrix(matrix: Matrix, path: str | Path) -> Path:
+    """Write a matrix: as a self-contained page if the name ends in .html, else as JSON.
+
+    Raises:
+        InputError: the place cannot be written.
+    """
+    path = Path(path).expanduser()
+    if path.suffix.lower() not in {".html", ".htm"}:
+        return write_json(path, matrix.to_json())
+    return write_text(path, matrix_page(matrix))
+
+
+class _Filling:
+    """A matrix that grows by events."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        progress: OnProgress,
+        cancel: CancelToken | None,
+        note: OnMatrix | None,
+        models: tuple[str, ...],
+    ) -> None:
+        self._plan, self._progress, self._cancel, self._note = plan, progress, cancel, note
+        self.models = models
+        self._events: list[Event] = []
+        self._total = len(models) * len(plan.rows) * (1 + len(plan.columns))
+        self._machine = ""
+
+    def matrix(self) -> Matrix:
+        """The matrix as far as it is filled."""
+        return Matrix(
+            rows=self._plan.rows,
+            columns=tuple(map(str, self._plan.columns)),
+            models=self.models,
+            optimised=tuple(e for e in self._events if isinstance(e, Optimised)),
+            cells=tuple(e for e in self._events if isinstance(e, Cell)),
+            settings={**self._plan.settings, "machine": self._machine},
+        )
+
+    def fill(self, session: Session, name: str) -> None:
+        """Add all events of one model."""
+        where = session.measurer.environment(self._plan.columns[0], self._cancel)
+        self._machine = where.machine
+        self._tell()
+        for event in self._travel(session, name):
+            self._events.append(event)
+            self._progress(Progress(len(self._events), self._total, describe(event)))
+            self._tell()
+            if self._cancel is not None and self._cancel.is_set():
+                raise Cancelled("The portability matrix was stopped.")
+
+    def _tell(self) -> None:
+        if self._note is not None:
+            self._note(self.matrix())
+
+    def _inner(self, progress: Progress) -> None:
+        """Progress of the measurement under way, as a part of the whole."""
+        part_of(self._progress, len(self._events), self._total)(progress)
+
+    def _travel(self, session: Session, name: str) -> Iterator[Event]:
+        feeds, measurer, plan = session.feeds(), session.measurer, self._plan
+
+        def search(graph: Graph, cost: CostModel) -> Found:
+            return _greedy(session, graph, cost, plan.budget)
+
+        def measure(before: Graph, after: Graph, column: str) -> Delta:
+            return measurer.measure(
+                before, after, feeds, column, plan.protocol, self._inner, self._cancel
+            ).delta
+
+        rows = _rows(plan, measurer, feeds, self._inner, self._cancel)
+        columns = [str(target) for target in plan.columns]
+        return travel(name, session.original, rows, columns, search, measure)
 
 
 def describe(event: Event) -> str:
@@ -120,22 +227,6 @@ def describe(event: Event) -> str:
         return f"{event.model}, {event.row} on {event.column}: {event.failure}"
     verdict = f"{event.delta.percent:+.1f} %, {event.delta.verdict.text}"
     return f"{event.model}, {event.row} on {event.column}: {verdict}"
-
-
-def _travel(
-    session: Session, name: str, plan: Plan, progress: OnProgress, cancel: CancelToken | None
-) -> Iterator[Event]:
-    feeds, measurer = session.feeds(), session.measurer
-
-    def search(graph: Graph, cost: CostModel) -> Found:
-        return _greedy(session, graph, cost, plan.budget)
-
-    def measure(before: Graph, after: Graph, column: str) -> Delta:
-        return measurer.measure(before, after, feeds, column, plan.protocol, progress, cancel).delta
-
-    rows = _rows(plan, measurer, feeds, progress, cancel)
-    columns = [str(target) for target in plan.targets]
-    return travel(Path(name).stem, session.original, rows, columns, search, measure)
 
 
 def _rows(

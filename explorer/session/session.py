@@ -7,6 +7,7 @@ Tests, notebooks, the command line and the widgets call the same methods. Comman
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -182,15 +183,20 @@ class Session(Insights):
         """The same if it has been made, else None; takes no time."""
         return self._sites.known(self.graph, self._opt_in)
 
-    def prepare(self, *, opt_in: bool | None = None) -> None:
-        """Make the enumeration now, so that nobody waits for it later; for a background job.
+    def prepare(self, *, opt_in: bool | None = None, cancel: CancelToken | None = None) -> None:
+        """Make the enumeration now, then its order, so that nobody waits for it later; for a background job.
 
         Args:
             opt_in: offer rules of class D and A from now on, or no longer; None leaves that as it is.
+            cancel: stops ordering when set.
         """
-        self._sites.find(self.graph, self._opt_in if opt_in is None else opt_in)
+        graph, wanted = self.graph, self._opt_in if opt_in is None else opt_in
+        candidates = self._sites.find(graph, wanted).candidates
         with self._changing():
-            self._opt_in = self._opt_in if opt_in is None else opt_in
+            self._opt_in = wanted
+        self.known.ranking.learn(graph, candidates, self.rules, cancel)
+        with self._changing():
+            pass  # the rows have another order
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Every place where a rule on offer applies."""
@@ -217,14 +223,6 @@ class Session(Insights):
             self.enumeration()
         with self._lock:
             return take_snapshot(self, self._number)
-
-    def measured(self, place: str) -> Measurement | None:
-        """The measurement of a candidate of the current graph on the current target."""
-        return self._memory.candidates.get((self.graph.fingerprint(), place, str(self._target)))
-
-    def total(self) -> Measurement | None:
-        """The measurement of the current graph against the original, if it was made."""
-        return self._memory.totals.get((self.graph.fingerprint(), str(self._target)))
 
     # Measuring and checking
 
@@ -325,8 +323,9 @@ class Session(Insights):
         report = self.check(result, candidate.numeric_class, cancel)
         if not report.passed:
             raise VerificationError(f"'{candidate.place}' was not accepted: {report.sentence()}.")
-        known = self._memory.candidates.get((base.fingerprint(), candidate.place, str(self._target)))
-        step = Step.of(candidate, known.delta if known is not None else None)
+        known = self._memory.candidates.get(self._key(base, candidate.place))
+        predicted = self._memory.predicted.get(self._key(base, candidate.place))
+        step = replace(Step.of(candidate, known.delta if known else None), predicted=predicted)
         self.extend(Entry(result, (step,), candidate.summary, report, candidate.numeric_class), base)
         return report
 
@@ -429,7 +428,7 @@ class Session(Insights):
         return [c for c in self.candidates() if c.place not in self._rejected]
 
     def memory(self) -> Memory:
-        """Measurements made so far."""
+        """Measurements and predictions made so far."""
         return self._memory.copy()
 
     def recall(self, history: History, rejected: set[str], memory: Memory) -> None:

@@ -6,13 +6,26 @@ from dataclasses import dataclass
 
 from explorer.graph import GraphSummary
 from explorer.rewrite import Candidate, NumericClass, Rejection
-from explorer.runtime import Delta, Protocol
+from explorer.runtime import Delta, Protocol, RuntimeView
 from explorer.runtime.profile import Profile
+from explorer.runtime.roofs import Roofs
+from explorer.search.portability import Matrix
 
 
 @dataclass(frozen=True)
 class CandidateRow:
-    """One line of the candidate table."""
+    """One line of the candidate table.
+
+    Attributes:
+        candidate: what would be done, and where.
+        title: the rule in words.
+        family: of the rule.
+        predicted: what a cost model expects, if it was asked.
+        measured: what was measured, if it was.
+        is_rejected: whether the user left this place alone.
+        is_absorbed: whether the target's own optimiser does it already; None if that was not asked.
+        unpredicted: why it could not be predicted; "" if that is not so.
+    """
 
     candidate: Candidate
     title: str
@@ -20,6 +33,8 @@ class CandidateRow:
     predicted: Delta | None
     measured: Delta | None
     is_rejected: bool
+    is_absorbed: bool | None = None
+    unpredicted: str = ""
 
     @property
     def id(self) -> str:
@@ -70,12 +85,15 @@ class Snapshot:
         fingerprint: of the current graph; "" if it is not ready.
         summary: the current graph.
         is_ready: whether the current graph's candidates are known; if not, rows and rejections are empty.
-        rows: its candidates.
+        rows: its candidates, in the order of ``explorer.session.ranking.ordered``.
         rejections: near misses, with reasons.
         history: accepted and undone rewrites, in order.
         position: how many of them are in effect.
         curve: time over steps.
         profile: which node costs what on the target, if that was measured for the current graph.
+        roofs: what the target reaches at best, if that was measured.
+        view: the current graph as the runtime executes it, if it was asked.
+        matrix: the portability matrix of this session, if there is one.
         total: measured delta of the current graph against the original, if it was measured.
         is_opt_in: whether rules of class D and A are offered.
     """
@@ -94,6 +112,9 @@ class Snapshot:
     curve: tuple[CurvePoint, ...]
     total: Delta | None
     profile: Profile | None
+    roofs: Roofs | None
+    view: RuntimeView | None
+    matrix: Matrix | None
     is_opt_in: bool
 
     @property

@@ -13,7 +13,7 @@ from explorer.graph import Graph, save
 from explorer.graph.samples import is_sample
 from explorer.records import Record, read_json, write_json
 from explorer.rewrite import NumericClass, all_rules, apply_many, find_candidates
-from explorer.runtime import Measurement, Measurer, Protocol
+from explorer.runtime import Delta, Measurement, Measurer, Protocol
 from explorer.runtime.cache import default_cache_folder
 from explorer.search import Step
 from explorer.session.history import Entry, History
@@ -56,6 +56,14 @@ def write_session(session: Session, path: str | Path) -> Path:
         ],
         "totals": [m.to_json() for m in memory.totals.values()],
         "fusion": fusion_json(session.fusion),
+        "predicted": [
+            {"base": base, "place": place, "delta": delta.to_json()}
+            for (base, place, _), delta in memory.predicted.items()
+        ],
+        "absorbed": [
+            {"base": base, "place": place, "target": target, "absorbed": answer}
+            for (base, place, target), answer in memory.absorbed.items()
+        ],
     }
     return write_json(path, data)
 
@@ -118,7 +126,20 @@ def _read_memory(record: Record) -> Memory:
     for data in record.items("totals"):
         measurement = Measurement.from_json(data)
         memory.totals[measurement.b, measurement.target] = measurement
+    for data in _newer(record, "predicted"):
+        item = Record(data, "saved prediction")
+        delta = Delta.from_json(item.optional("delta"))
+        memory.predicted[item.text("base"), item.text("place"), delta.target] = delta
+    for data in _newer(record, "absorbed"):
+        item = Record(data, "saved answer of the runtime")
+        key = item.text("base"), item.text("place"), item.text("target")
+        memory.absorbed[key] = bool(item.optional("absorbed"))
     return memory
+
+
+def _newer(record: Record, key: str) -> list[Any]:
+    """A list that files written by earlier versions do not have."""
+    return record.items(key) if key in record else []
 
 
 def _model_reference(session: Session, path: Path) -> str:

@@ -10,6 +10,7 @@ from explorer.graph import Graph, GraphSummary, describe
 from explorer.rewrite import Candidate, all_rules
 from explorer.runtime import Delta
 from explorer.session.history import Entry
+from explorer.session.ranking import ordered
 from explorer.session.snapshot import CandidateRow, CurvePoint, HistoryRow, Snapshot
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def take_snapshot(session: Session, number: int) -> Snapshot:
     """A consistent view of what is known; call it under the session's lock."""
     found, history = session.known_enumeration(), session.history
     total = session.total() if found is not None else None
-    profile = session.known.profiles.get((found.fingerprint, str(session.target))) if found else None
+    known, key = session.known, (found.fingerprint if found else "", str(session.target))
     return Snapshot(
         number=number,
         name=session.original.name,
@@ -31,13 +32,16 @@ def take_snapshot(session: Session, number: int) -> Snapshot:
         fingerprint=found.fingerprint if found else "",
         summary=summary_of(session.graph),
         is_ready=found is not None,
-        rows=tuple(_row(session, candidate) for candidate in found.candidates) if found else (),
+        rows=_rows(session, found.candidates) if found else (),
         rejections=found.rejections if found else (),
         history=tuple(_history_row(e, i >= history.position) for i, e in enumerate(history.entries[1:])),
         position=history.position,
         curve=tuple(curve(history.past)),
         total=None if total is None else total.delta,
-        profile=profile,
+        profile=known.profiles.get(key),
+        roofs=known.roofs.get(str(session.target)),
+        view=known.views.get(key),
+        matrix=known.matrix,
         is_opt_in=session.opt_in,
     )
 
@@ -49,6 +53,11 @@ def summary_of(graph: Graph) -> GraphSummary:
     return _summaries[graph]
 
 
+def _rows(session: Session, candidates: tuple[Candidate, ...]) -> tuple[CandidateRow, ...]:
+    ratios = session.known.ranking.ratios(session.graph, candidates)
+    return ordered([_row(session, candidate) for candidate in candidates], ratios)
+
+
 def _row(session: Session, candidate: Candidate) -> CandidateRow:
     rule, known = all_rules()[candidate.rule], session.measured(candidate.place)
     return CandidateRow(
@@ -58,6 +67,8 @@ def _row(session: Session, candidate: Candidate) -> CandidateRow:
         predicted=session.predicted(candidate.place),
         measured=None if known is None else known.delta,
         is_rejected=candidate.place in session.rejected,
+        is_absorbed=session.absorbed(candidate.place),
+        unpredicted=session.unpredicted(candidate.place),
     )
 
 

@@ -92,6 +92,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
                 compare=guard(self._compare),
                 measure=guard(do.measure),
                 measure_all=guard(do.measure_all),
+                predict=guard(do.predict),
                 accept=guard(do.accept),
                 reject=guard(do.toggle_rejection),
                 command=guard(self._command),

@@ -97,13 +97,14 @@ class Controller:
         session = self.session
         if session is not None:
             self._drop_search()
-            self._start("Looking for rewrites", lambda _job: session.prepare(opt_in=is_on))
+            self._start("Looking for rewrites", lambda job: session.prepare(opt_in=is_on, cancel=job.token))
 
     def prepare(self) -> None:
         """Look for rewrites of the current graph, in the background, unless that is being done."""
         session = self.need_session()
         if not any(job.label.startswith("Looking") for job in self.jobs):
-            self._add(session.runner.start("Looking for rewrites", lambda _job: session.prepare()))
+            work = session.runner.start("Looking for rewrites", lambda job: session.prepare(cancel=job.token))
+            self._add(work)
 
     # Candidates
 
@@ -119,6 +120,13 @@ class Controller:
         """Screen all candidates that are not rejected, in the background."""
         session = self.need_session()
         self._start("Measuring all", lambda job: session.measure_all(job=job))
+
+    def predict(self, identifier: str = "") -> None:
+        """Predict a candidate, or all of them for "", in the background."""
+        session = self.need_session()
+        only = [identifier] if identifier else None
+        label = f"Predicting {session.find(identifier).place}" if identifier else "Predicting all"
+        self._start(label, lambda job: session.predict(job.report, job.token, only=only))
 
     def profile(self) -> None:
         """Measure which node costs what, in the background."""

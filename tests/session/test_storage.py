@@ -58,6 +58,29 @@ def test_everything_comes_back(tmp_path: Path):
             assert len(after.steps) == 2
 
 
+def test_predictions_and_the_runtime_s_answers_come_back(tmp_path: Path):
+    with worked_on(saved_model(tmp_path)) as before:
+        predicted = before.predict()
+        answers = before.absorb()
+        path = before.save(tmp_path / "work.session.json")
+        with reopened(path) as after:
+            same_state(before, after)
+            assert {place: after.predicted(place) for place in predicted} == predicted
+            assert {place: after.absorbed(place) for place in answers} == answers
+            assert predicted
+            assert answers
+
+
+def test_a_session_saved_before_there_were_predictions_is_read(tmp_path: Path):
+    with worked_on(saved_model(tmp_path)) as before:
+        path = before.save(tmp_path / "work.session.json")
+        data = json.loads(path.read_text())
+        del data["predicted"], data["absorbed"]
+        path.write_text(json.dumps(data))
+        with reopened(path) as after:
+            same_state(before, after)
+
+
 def test_a_sample_is_remembered_by_name(tmp_path: Path):
     with planted_session("squeezenet1_1") as before:
         path = before.save(tmp_path / "s.json")

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 import explorer
-from explorer.errors import InputError, RuntimeFailure
+from explorer.errors import Cancelled, InputError, RuntimeFailure
 from explorer.runtime import Protocol, Verdict
 from explorer.runtime.dummy import PlantedMeasurer
 from explorer.session import Session, recent
@@ -60,7 +60,7 @@ def site(driver: Driver) -> list[str]:
 
 def test_the_graph_is_shown_before_the_candidates_are_known(monkeypatch: pytest.MonkeyPatch):
     gate, prepare = threading.Event(), Session.prepare
-    monkeypatch.setattr(Session, "prepare", lambda self: (gate.wait(60), prepare(self)))
+    monkeypatch.setattr(Session, "prepare", lambda self, **given: (gate.wait(60), prepare(self, **given)))
     app = App(planted_session())
     assert len(app.graph.view.scene.nodes) == 8
     assert (app.candidates.table.state, app.candidates.table.rows) == ("loading", [])
@@ -188,7 +188,7 @@ def test_the_timing_in_the_bar_decides_how_is_measured(driver: Driver):
     driver.select_fold()
     driver.press(driver.app.candidates.measure)
     (row,) = [row for row in driver.app.candidates.table.rows if row["measured"]]
-    assert row["measured"]["screening"]
+    assert row["measured"]["mark"] == "screening"
 
 
 def test_measure_all_measures_all_but_the_rejected(driver: Driver):
@@ -201,6 +201,49 @@ def test_measure_all_measures_all_but_the_rejected(driver: Driver):
     assert all(measured.values())
     driver.press(driver.app.candidates.reject)
     assert driver.session.rejected == frozenset()
+
+
+def test_predict_fills_the_column_for_one_and_for_all(driver: Driver):
+    panel = driver.app.candidates
+    identifier = driver.select_fold()
+    driver.press(panel.predict)
+    predicted = [row["id"] for row in panel.table.rows if row["predicted"]]
+    assert predicted == [identifier]
+    assert "sum of isolated operator times" in panel.chosen.value
+    assert "not measured" in panel.chosen.value
+    driver.press(panel.predict_all)
+    rows = panel.table.rows
+    assert all(row["predicted"] for row in rows)
+    assert {row["predicted"]["mark"] for row in rows} == {"operator sum"}
+    ratios = [row["predicted"]["ratio"] for row in rows if row["predicted"]["verdict"] != "SLOWER"]
+    assert ratios == sorted(ratios)
+    assert [row["predicted"]["ratio"] for row in rows] == [
+        *ratios,
+        *[row["predicted"]["ratio"] for row in rows if row["predicted"]["verdict"] == "SLOWER"],
+    ]
+
+
+def test_predictions_can_be_stopped(driver: Driver, monkeypatch: pytest.MonkeyPatch):
+    def predict(_session, progress, cancel, *, only):
+        assert only is None
+        cancel.wait(60)
+        raise Cancelled("stopped")
+
+    monkeypatch.setattr(Session, "predict", predict)
+    driver.press(driver.app.candidates.predict_all, settle=False)
+    driver.app.strip.cancel.click()
+    driver.settle()
+    assert driver.app.strip.text == "Predicting all: stopped."
+
+
+def test_predictions_survive_undo_and_redo(driver: Driver):
+    panel = driver.app.candidates
+    driver.press(panel.predict_all)
+    before = {row["id"]: row["predicted"] for row in panel.table.rows}
+    driver.select_fold()
+    driver.press(panel.accept)
+    driver.press(driver.app.history.undo)
+    assert {row["id"]: row["predicted"] for row in panel.table.rows} == before
 
 
 def test_accept_undo_redo(driver: Driver):
@@ -332,7 +375,7 @@ def test_keys_without_a_selection_do_nothing(driver: Driver):
     for command in ("measure", "accept", "reject", "compare", "nonsense"):
         driver.key(command)
     assert driver.app.strip.text == ""
-    assert driver.session.number == 1  # the candidates were found, nothing else
+    assert driver.session.number == 2  # the candidates were found and ordered, nothing else
 
 
 # Jobs

@@ -43,9 +43,16 @@ def test_a_delta_says_change_interval_verdict_and_origin(given: Delta, sign: str
 
 def test_a_screening_measurement_is_marked_as_such():
     screened = delta(0.91, 0.93, 0.95, Verdict.FASTER, "screening: 3 rounds of 9 samples")
-    assert delta_wire(screened)["screening"]
-    assert not delta_wire(delta(0.91, 0.93, 0.95, Verdict.FASTER))["screening"]
-    assert not delta_wire(Delta.identical(TARGET, "screening: 3 rounds"))["screening"]
+    assert delta_wire(screened)["mark"] == "screening"
+    assert delta_wire(delta(0.91, 0.93, 0.95, Verdict.FASTER))["mark"] == ""
+    assert delta_wire(Delta.identical(TARGET, "screening: 3 rounds"))["mark"] == ""
+
+
+def test_a_prediction_says_what_it_is():
+    how = "sum of isolated operator times; what changes ± 24 %"
+    predicted = Delta(0.9, 0.8, 0.95, Verdict.FASTER, Source.PREDICTED, TARGET, how)
+    assert delta_wire(predicted)["mark"] == "operator sum"
+    assert delta_wire(predicted)["origin"] == f"predicted on {TARGET}, {how}"
 
 
 def test_what_was_not_measured_has_no_delta():

@@ -22,12 +22,16 @@ _CLASSES = {
 
 @dataclass(frozen=True)
 class CandidateActions:
-    """What the panel asks the app to do; most take the id of the selected candidate."""
+    """What the panel asks the app to do; most take the id of the selected candidate.
+
+    ``predict`` predicts all of them for "".
+    """
 
     select: Callable[[str], None]
     compare: Callable[[str, bool], None]
     measure: Callable[[str], None]
     measure_all: Callable[[], None]
+    predict: Callable[[str], None]
     accept: Callable[[str], None]
     reject: Callable[[str], None]
     command: Callable[[str], None]
@@ -51,6 +55,16 @@ class CandidatePanel:
         self.measure_all = button(
             "Measure all", "Screen every candidate that is not rejected", actions.measure_all
         )
+        self.predict = button(
+            "Predict",
+            "Predict the selected rewrite by the sum of its operators' times, each timed alone on the target",
+            self._predict,
+        )
+        self.predict_all = button(
+            "Predict all",
+            "The same for every candidate: seconds for a model's operators, then little for each candidate",
+            lambda: actions.predict(""),
+        )
         self.compare = widgets.ToggleButton(
             description="Before / after", tooltip="Show both graphs side by side (B)"
         )
@@ -59,7 +73,15 @@ class CandidatePanel:
         self.chosen = marked(widgets.HTML(), "chosen")
         self._show_selected()
         self.box = column(
-            row(self.accept, self.reject, self.measure, self.compare, self.measure_all),
+            row(
+                self.accept,
+                self.reject,
+                self.compare,
+                self.measure,
+                self.measure_all,
+                self.predict,
+                self.predict_all,
+            ),
             self.chosen,
             self.table,
         )
@@ -78,9 +100,10 @@ class CandidatePanel:
 
     def disable(self, is_busy: bool) -> None:
         """Nothing is decided while something is measured."""
-        for widget in (self.measure, self.accept, self.reject, self.compare):
+        for widget in (self.measure, self.predict, self.accept, self.reject, self.compare):
             widget.disabled = is_busy or self.selected is None
-        self.measure_all.disabled = is_busy or not (self._snapshot and self._snapshot.rows)
+        for widget in (self.measure_all, self.predict_all):
+            widget.disabled = is_busy or not (self._snapshot and self._snapshot.rows)
         self.table.busy = is_busy
 
     def focus(self, nodes: tuple[str, ...]) -> None:
@@ -120,6 +143,10 @@ class CandidatePanel:
         if self.table.selected:
             self._actions.measure(self.table.selected)
 
+    def _predict(self) -> None:
+        if self.table.selected:
+            self._actions.predict(self.table.selected)
+
     def _accept(self) -> None:
         if self.table.selected:
             self._actions.accept(self.table.selected)
@@ -139,11 +166,16 @@ class CandidatePanel:
 
 
 def chosen_html(row: CandidateRow) -> str:
-    """The selected candidate on three lines, as safe HTML; what is cut shows as a tooltip."""
+    """The selected candidate on four lines, as safe HTML; what is cut shows as a tooltip."""
     summary, kind = html.escape(row.candidate.summary), row.numeric_class.value
+    predicted = delta_html(row.predicted, "not predicted")
+    if row.unpredicted:
+        reason = html.escape(row.unpredicted)
+        predicted = f'<span class="explorer-muted" title="{reason}">cannot be predicted: {reason}</span>'
     return (
         f'<div class="explorer-line"><b>{html.escape(row.title)}</b> '
         f'<span class="explorer-muted">class {kind}, {_CLASSES[kind]}</span></div>'
         f'<div class="explorer-line" title="{summary}">{summary}</div>'
-        f'<div class="explorer-line">{delta_html(row.measured or row.predicted)}</div>'
+        f'<div class="explorer-line">{delta_html(row.measured)}</div>'
+        f'<div class="explorer-line">{predicted}</div>'
     )

@@ -50,11 +50,11 @@ def muted(text: str) -> str:
     return f'<div class="explorer-muted">{html.escape(text)}</div>'
 
 
-def delta_html(delta: Delta | None) -> str:
-    """A delta with interval, verdict and origin, as safe HTML; "not measured" for None."""
+def delta_html(delta: Delta | None, none: str = "not measured") -> str:
+    """A delta with interval, verdict and origin, as safe HTML; ``none`` for None."""
     wire = delta_wire(delta)
     if wire is None:
-        return '<span class="explorer-muted">not measured</span>'
+        return f'<span class="explorer-muted">{html.escape(none)}</span>'
     origin = html.escape(f"{wire['interval']}; {wire['origin']}")
     return (
         f'<b class="explorer-{wire["verdict"].lower()}">{wire["sign"]} {wire["text"]} '

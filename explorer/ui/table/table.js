@@ -12,6 +12,13 @@ const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
 const SHOWN = 400;
 const TYPING = "input, select, textarea, [contenteditable=true], canvas";
 
+const ORDER = "In this order unless you sort: what is known to gain comes first (measured or predicted, most first), "
+  + "then what is open, by its prediction or else by a rough count of work saved, "
+  + "then what makes no measurable difference, then what is slower; rejected places last.";
+const PREDICTED = "Sum of isolated operator times: each operator timed alone on the target, nothing run as a whole. "
+  + "The interval holds the timing's own spread and what each operator type may gain or lose inside the whole.";
+const MEASURED = "Both models timed against each other on the target, with a control of the model against itself.";
+
 const KINDS = {
   candidates: {
     noun: "candidate",
@@ -19,11 +26,11 @@ const KINDS = {
     label: "Candidates; arrows select, A accept, X reject, M measure, B before and after, U undo, R redo",
     none: "No rule applies to this graph. The near misses say why.",
     columns: [
-      { key: "what", title: "Rewrite", sort: (r) => r.title, cell: candidateCell },
+      { key: "what", title: "Rewrite", help: ORDER, sort: (r) => r.title, cell: candidateCell },
       { key: "kind", title: "Class", sort: (r) => "ERDA".indexOf(r.kind), cell: kindCell },
       { key: "bytes", title: "Weights", sort: (r) => r.bytes, cell: (r) => make("td", "et-bytes", r.bytes_text) },
-      { key: "predicted", title: "Predicted", sort: (r) => r.predicted?.ratio ?? Infinity, cell: (r) => deltaCell(r.predicted), optional: true },
-      { key: "measured", title: "Measured", sort: (r) => r.measured?.ratio ?? Infinity, cell: (r) => deltaCell(r.measured) },
+      { key: "predicted", title: "Predicted", help: PREDICTED, sort: (r) => r.predicted?.ratio ?? Infinity, cell: (r) => deltaCell(r.predicted, r.unpredicted), optional: (r) => r.predicted || r.unpredicted },
+      { key: "measured", title: "Measured", help: MEASURED, sort: (r) => r.measured?.ratio ?? Infinity, cell: (r) => deltaCell(r.measured) },
     ],
   },
   "near misses": {
@@ -57,6 +64,11 @@ function candidateCell(row) {
     tag.title = "Needs com.microsoft operators: runs on ONNX Runtime only";
     head.append(tag);
   }
+  if (row.absorbed) {
+    const tag = make("span", "et-tag et-absorbed", "runtime does it");
+    tag.title = "The target's own optimiser turns both graphs into the same one: accepting this changes no time there";
+    head.append(tag);
+  }
   cell.append(head, make("div", "et-summary", row.summary));
   cell.title = `${row.title}\n${row.summary}\n${row.rule} at ${row.nodes.join(", ")}`;
   return cell;
@@ -77,10 +89,11 @@ function kindCell(row) {
   return cell;
 }
 
-function deltaCell(delta) {
+function deltaCell(delta, reason = "") {
   const cell = make("td", "et-delta");
   if (!delta) {
-    cell.append(make("span", "et-none", "–"));
+    cell.append(make("span", "et-none", reason ? "not possible" : "–"));
+    cell.title = reason;
     return cell;
   }
   const kind = delta.verdict.toLowerCase();
@@ -90,7 +103,7 @@ function deltaCell(delta) {
     make("span", "et-verdict", ` ${delta.verdict_text}`),
   );
   const interval = kind === "identical" ? "same graph at run time" : delta.interval;
-  const mark = delta.screening ? " · screening" : "";
+  const mark = delta.mark ? ` · ${delta.mark}` : "";
   cell.append(value, make("div", "et-interval", interval + mark));
   cell.title = `${delta.sign} ${delta.text} ${delta.verdict_text}\n${delta.interval}\n${delta.origin}`;
   return cell;
@@ -226,14 +239,18 @@ class Table {
   }
 
   refresh() {
+    const place = () => this.visible().findIndex((row) => row.id === this.model.get("selected"));
+    const before = this.place;
     this._drawRules();
     this.draw();
+    this.place = place();
+    if (this.place !== before) this.mark(true); // what is known now may have moved the selected row
   }
 
   draw() {
     const all = this.model.get("rows");
     const rows = this.visible();
-    const columns = this.kind.columns.filter((c) => !c.optional || all.some((row) => row[c.key]));
+    const columns = this.kind.columns.filter((c) => !c.optional || all.some(c.optional));
     this._drawHead(columns);
     this.body.replaceChildren(...rows.slice(0, SHOWN).map((row, i) => this._line(row, i, columns)));
     this.here.checked = this.model.get("only_here");
@@ -280,6 +297,7 @@ class Table {
       const cell = make("th");
       const button = make("button", "et-sort", column.title);
       button.type = "button";
+      if (column.help) button.title = column.help;
       const active = state.sort === column;
       if (active) button.append(make("span", "et-arrow", state.down ? " ↓" : " ↑"));
       cell.setAttribute("aria-sort", active ? (state.down ? "ascending" : "descending") : "none");
@@ -290,10 +308,11 @@ class Table {
     this.head.replaceChildren(line);
     if (this.columns.dataset.key === key) return;
     this.columns.dataset.key = key;
+    this.el.classList.toggle("et-wide", columns.some((column) => column.key === "predicted"));
     this.columns.replaceChildren(...columns.map((column) => make("col", `et-col-${column.key}`)));
   }
 
-  /** First click sorts up, second down, third puts back the order of the graph. */
+  /** First click sorts up, second down, third puts back the order given (see ORDER). */
   _sortBy(column) {
     const { state } = this;
     if (state.sort !== column) [state.sort, state.down] = [column, true];

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from explorer.cost.operator_sum import SENTENCE
 from explorer.rewrite import Rejection
-from explorer.runtime import Delta, Mode, Verdict
+from explorer.runtime import Delta, Mode, Source, Verdict
 from explorer.session import CandidateRow
 from explorer.ui.graphview.units import bytes_text
 
@@ -30,6 +31,8 @@ def candidate_wire(row: CandidateRow) -> Wire:
         "predicted": delta_wire(row.predicted),
         "measured": delta_wire(row.measured),
         "rejected": row.is_rejected,
+        "absorbed": bool(row.is_absorbed),
+        "unpredicted": row.unpredicted,
     }
 
 
@@ -66,9 +69,16 @@ def delta_wire(delta: Delta | None) -> Wire | None:
         "verdict": delta.verdict.value,
         "sign": SIGNS[delta.verdict],
         "verdict_text": delta.verdict.text,
-        "screening": not identical and delta.protocol.startswith(Mode.SCREENING.value),
+        "mark": "" if identical else _mark(delta),
         "origin": f"{delta.source.value.lower()} on {delta.target}, {delta.protocol}",
     }
+
+
+def _mark(delta: Delta) -> str:
+    """What stands beside the interval, because it says how far to trust the number."""
+    if delta.source is Source.PREDICTED:
+        return "operator sum" if delta.protocol.startswith(SENTENCE) else "predicted"
+    return "screening" if delta.protocol.startswith(Mode.SCREENING.value) else ""
 
 
 def _percent(ratio: float) -> str:
