@@ -73,7 +73,9 @@ def _outcome(matrix: Matrix) -> str:
         return (
             f"{len(matrix.optimised)} of {len(matrix.models) * len(matrix.rows)} searches made; no cell yet."
         )
-    missing = "" if len(matrix.cells) == wanted else f" {wanted - len(matrix.cells)} cells were not measured."
+    missing = (
+        "" if len(matrix.cells) == wanted else f" Not measured: {wanted - len(matrix.cells)} of {wanted}."
+    )
     return matrix.sentence() + missing
 
 

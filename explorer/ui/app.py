@@ -25,11 +25,12 @@ from explorer.ui.panels.opening import OpeningActions, OpeningPanel
 from explorer.ui.panels.optimise import OptimiseActions, OptimisePanel
 from explorer.ui.panels.parts import marked, short_delta_html
 from explorer.ui.pump import Pump
+from explorer.ui.runtime_desk import RuntimeDesk
 from explorer.ui.strip import Strip
 
 _STYLE = (Path(__file__).parent / "app.css").read_text(encoding="utf-8")
-_TABS = ("Candidates", "Why not here?", "Node", "Optimise", "Fuse", "History")
-CANDIDATES, NEAR_MISSES, NODE, OPTIMISE, FUSE, HISTORY = range(6)
+_TABS = ("Candidates", "Why not here?", "Node", "Optimise", "Fuse", "Runtime", "History")
+CANDIDATES, NEAR_MISSES, NODE, OPTIMISE, FUSE, RUNTIME, HISTORY = range(7)
 _EMPTY = "<b>explorer</b> Choose a sample, give a path, or upload a file to begin."
 
 
@@ -53,7 +54,9 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         self.controller = Controller(self._pump, self.strip, self._settings)
         self.controller.on_search_over = self._search_over
         self._make_panels()
-        panels = (self.candidates, self.near_misses, self.node, self.optimise, self.fuse, self.history)
+        panels = (
+            self.candidates, self.near_misses, self.node, self.optimise, self.fuse, self.runtime, self.history
+        )  # fmt: skip
         self.tabs = marked(widgets.Tab([panel.box for panel in panels], titles=_TABS), "side")
         self.tabs.observe(self._tab_shown, "selected_index")
         status = marked(widgets.HBox([self.strip.box, self.history.undo, self.history.redo]), "top")
@@ -114,6 +117,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         )
         do.on_search_reset = self.optimise.reset
         self.fuse = FuseDesk(do, self.graph, self._pump, self.strip)
+        self.runtime = RuntimeDesk(do, self.graph, self.strip)
         self.history = HistoryPanel(
             HistoryActions(
                 undo=guard(do.undo),
@@ -197,7 +201,9 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         counts = self.candidates.table.at_focus(), self.near_misses.table.at_focus()
         self.node.show(self.graph.summary, nodes, *counts)
         self.fuse.nodes_selected(nodes)
-        if nodes and not self.fuse.is_shown and not self._is_filtering() and not self.controller.is_busy:
+        self.runtime.nodes_selected()
+        is_at_desk = self.fuse.is_shown or self.runtime.is_shown
+        if nodes and not is_at_desk and not self._is_filtering() and not self.controller.is_busy:
             self.tabs.selected_index = NODE
 
     def _is_filtering(self) -> bool:
@@ -215,6 +221,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         if change["new"] == OPTIMISE:
             self.strip.guard(self.optimise.show_chart)()
         self.strip.guard(self.fuse.show)(change["new"] == FUSE)
+        self.strip.guard(self.runtime.show)(change["new"] == RUNTIME)
 
     # Rendering, in the kernel's thread
 
@@ -245,6 +252,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
             self.candidates.end_comparison()
             self._highlight_again()
         self.fuse.render(snapshot)
+        self.strip.guard(self.runtime.render)(snapshot)
         self.strip.show_facts(facts_html(snapshot))
 
     def _highlight_again(self) -> None:
@@ -275,7 +283,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         return snapshot is None or session is not self._shown or snapshot.number != session.number
 
     def _disable(self) -> None:
-        for panel in (self.opening, self.candidates, self.optimise, self.fuse, self.history):
+        for panel in (self.opening, self.candidates, self.optimise, self.fuse, self.runtime, self.history):
             panel.disable(self.controller.is_busy)
         self.node.disable(self.controller.is_busy, self.session is not None)
 

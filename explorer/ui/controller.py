@@ -10,10 +10,11 @@ from typing import Any
 
 from explorer.errors import ExplorerError
 from explorer.graph import load
-from explorer.runtime import Protocol
+from explorer.runtime import Progress, Protocol
 from explorer.search import Answer
 from explorer.session import Job, JobState, OptimiseEvent, Runner, Session, Stepper, keep
 from explorer.session.keeping import is_worth_keeping
+from explorer.session.portability import Plan
 from explorer.ui.pump import Pump
 from explorer.ui.strip import Strip
 
@@ -132,6 +133,34 @@ class Controller:
         """Measure which node costs what, in the background."""
         session = self.need_session()
         self._start("Timing each node", lambda job: session.profile(job.token))
+
+    def roofline(self) -> None:
+        """Measure the target's roofs, and which node costs what if that is not known, in the background."""
+        session = self.need_session()
+
+        def measure(job: Job[None]) -> None:
+            job.report(Progress(0, 2, "timing each node"))
+            if session.snapshot().profile is None:
+                session.profile(job.token)
+            job.report(Progress(1, 2, "timing a matrix product and a pass over 32 MB"))
+            session.roofs(job.token)
+
+        self._start("Measuring the roofline", measure)
+
+    def runtime_view(self) -> None:
+        """Get the runtime's graph, then ask for every candidate whether it does it, in the background."""
+        session = self.need_session()
+
+        def look(job: Job[None]) -> None:
+            session.runtime_view(job.token)
+            session.absorb(job.report, job.token)
+
+        self._start("Looking at what the runtime does", look)
+
+    def portability(self, plan: Plan) -> None:
+        """Fill the portability matrix, in the background."""
+        session = self.need_session()
+        self._start("Portability", lambda job: session.portability(plan, job.report, job.token))
 
     def accept(self, identifier: str) -> None:
         """Check and accept a candidate, in the background."""

@@ -73,7 +73,7 @@ def test_what_is_slower_is_listed_with_its_interval_and_each_row_says_what_it_di
 
 def test_a_matrix_that_is_not_full_says_so():
     text = matrix_html(replace(MATRIX, cells=MATRIX.cells[:3]))
-    assert "1 cells were not measured." in text
+    assert "Not measured: 1 of 4." in text
     assert cells(text)[3] == "not measured"
     empty = matrix_html(replace(MATRIX, cells=(), optimised=MATRIX.optimised[:1]))
     assert "1 of 2 searches made; no cell yet." in empty

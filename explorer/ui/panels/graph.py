@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import ipywidgets as widgets
 
@@ -10,6 +10,7 @@ from explorer.graph import Graph, GraphDiff, GraphSummary, describe
 from explorer.runtime.profile import Profile
 from explorer.session import Snapshot
 from explorer.ui.graphview import GraphView, ScaleColouring, by_bytes, by_flops, by_time, scene_of
+from explorer.ui.graphview.scene import Scene
 from explorer.ui.panels.parts import marked
 
 
@@ -85,14 +86,12 @@ class GraphPanel:
 
     def show_comparison(self, after: Graph, difference: GraphDiff) -> None:
         """The current graph and what a candidate would make of it, side by side."""
-        if self._summary is None:
-            return
-        self.view.compare(
-            scene_of(self._summary),
-            scene_of(describe(after)),
-            changed=difference.changed,
-            titles=("Now", "After"),
-        )
+        self.show_scenes(scene_of(describe(after)), difference.changed, ("Now", "After"))
+
+    def show_scenes(self, other: Scene, changed: Collection[str], titles: tuple[str, str]) -> None:
+        """The current graph and another one, side by side; ``changed`` nodes stay but are not the same."""
+        if self._summary is not None:
+            self.view.compare(scene_of(self._summary), other, changed=changed, titles=titles)
 
 
 def time_colouring(profile: Profile) -> ScaleColouring:

@@ -109,11 +109,11 @@ def time_line(time: NodeTime) -> str:
     return f"{time_text(time.ns)}, {100 * time.share:.1f} % of the model{shared}, measured{note}"
 
 
-def profile_html(profile: Profile) -> str:
+def profile_html(profile: Profile, most: int = _MOST_KERNELS) -> str:
     """The kernels that cost most, as safe HTML."""
     lines = [
         (f"{100 * kernel.share:.1f} %", f"{time_text(kernel.ns)} {kernel.op_type}: {_nodes_of(kernel)}")
-        for kernel in profile.top(_MOST_KERNELS)
+        for kernel in profile.top(most)
     ]
     head = f"<h4>{time_text(profile.total_ns)} per run on {html.escape(profile.target)}</h4>"
     return f"<section>{head}{_table(lines, every=True)}{muted('measured: ' + profile.protocol)}</section>"

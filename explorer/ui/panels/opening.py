@@ -52,7 +52,7 @@ class OpeningPanel:
         )
         self.open = button("Open", "Open the file at this path (Enter)", self._open_path)
         self.upload = FileUpload(actions.open_model, actions.error)
-        self.runtime = field(widgets.Dropdown(options=_targets(), description="Runtime"))
+        self.runtime = field(widgets.Dropdown(options=target_options(), description="Runtime"))
         self.threads = field(widgets.BoundedIntText(value=1, min=1, max=256, description="Threads"))
         self.timing = field(widgets.Dropdown(options=_TIMINGS, description="Timing"))
         self.opt_in = field(widgets.Dropdown(options=_RULES, description="Rules"))
@@ -124,7 +124,7 @@ class OpeningPanel:
     def _show_target(self, target: Target) -> None:
         plain = target.replace(threads=1)
         if str(plain) not in [value for _, value in self.runtime.options]:
-            self.runtime.options = (*_targets(), (plain.label, str(plain)))
+            self.runtime.options = (*target_options(), (plain.label, str(plain)))
         self.runtime.value, self.threads.value = str(plain), target.threads
 
     def _show_protocol(self, protocol: Protocol) -> None:
@@ -163,7 +163,7 @@ def _kept_text(kept: Kept) -> str:
     return f"↺ {kept.name}, session of {kept.written_at:%d %b %H:%M:%S}"
 
 
-def _targets() -> tuple[tuple[str, str], ...]:
+def target_options() -> tuple[tuple[str, str], ...]:
     """Options: the levels of ONNX Runtime, and the other runtimes that are installed."""
     levels = tuple((title, str(Target("ort", (("level", level),)))) for title, level in _LEVELS)
     others = [name for name in backend_names() if name != "ort" and is_installed(name)]

@@ -70,7 +70,7 @@ function candidateCell(row) {
     head.append(tag);
   }
   cell.append(head, make("div", "et-summary", row.summary));
-  cell.title = `${row.title}\n${row.summary}\n${row.rule} at ${row.nodes.join(", ")}`;
+  cell.title = `${row.title}\n${row.summary}\n${row.rule} at ${row.nodes.join(", ")}\nweights: ${row.bytes_text}`;
   return cell;
 }
 
@@ -103,7 +103,7 @@ function deltaCell(delta, reason = "") {
     make("span", "et-verdict", ` ${delta.verdict_text}`),
   );
   const interval = kind === "identical" ? "same graph at run time" : delta.interval;
-  const mark = delta.mark ? ` · ${delta.mark}` : "";
+  const mark = delta.mark && delta.measured ? ` · ${delta.mark}` : "";
   cell.append(value, make("div", "et-interval", interval + mark));
   cell.title = `${delta.sign} ${delta.text} ${delta.verdict_text}\n${delta.interval}\n${delta.origin}`;
   return cell;
@@ -250,7 +250,10 @@ class Table {
   draw() {
     const all = this.model.get("rows");
     const rows = this.visible();
-    const columns = this.kind.columns.filter((c) => !c.optional || all.some(c.optional));
+    const offered = this.kind.columns.filter((c) => !c.optional || all.some(c.optional));
+    const wide = offered.some((c) => c.key === "predicted"); // then weights are in the tooltip only
+    const columns = offered.filter((c) => !wide || c.key !== "bytes");
+    this.el.classList.toggle("et-wide", wide);
     this._drawHead(columns);
     this.body.replaceChildren(...rows.slice(0, SHOWN).map((row, i) => this._line(row, i, columns)));
     this.here.checked = this.model.get("only_here");
@@ -298,6 +301,7 @@ class Table {
       const button = make("button", "et-sort", column.title);
       button.type = "button";
       if (column.help) button.title = column.help;
+      if (column.key === "predicted") button.append(make("span", "et-by", this._predictedBy()));
       const active = state.sort === column;
       if (active) button.append(make("span", "et-arrow", state.down ? " ↓" : " ↑"));
       cell.setAttribute("aria-sort", active ? (state.down ? "ascending" : "descending") : "none");
@@ -308,8 +312,13 @@ class Table {
     this.head.replaceChildren(line);
     if (this.columns.dataset.key === key) return;
     this.columns.dataset.key = key;
-    this.el.classList.toggle("et-wide", columns.some((column) => column.key === "predicted"));
     this.columns.replaceChildren(...columns.map((column) => make("col", `et-col-${column.key}`)));
+  }
+
+  /** What made the predictions, for the head of their column. */
+  _predictedBy() {
+    const marks = this.model.get("rows").map((row) => row.predicted?.mark).filter(Boolean);
+    return marks.length ? ` ${[...new Set(marks)].join(", ")}` : "";
   }
 
   /** First click sorts up, second down, third puts back the order given (see ORDER). */

@@ -1,0 +1,144 @@
+"""The Runtime tab in the app: its panel, the commands behind it, and what it shows in the graph."""
+
+from __future__ import annotations
+
+from explorer.errors import ExplorerError
+from explorer.runtime import RuntimeView
+from explorer.runtime.profile import Kernel
+from explorer.session import Snapshot
+from explorer.session.portability import Plan
+from explorer.ui.controller import Controller
+from explorer.ui.panels.graph import GraphPanel
+from explorer.ui.panels.portability import PortabilityActions
+from explorer.ui.panels.runtime import ROOFLINE, VIEW, RuntimeActions, RuntimePanel
+from explorer.ui.runtime_scene import executed_scene
+from explorer.ui.strip import Strip
+
+
+class RuntimeDesk:
+    """Leaving the tab takes the comparison off the graph.
+
+    Args:
+        controller: has the session and the jobs.
+        graph: where nodes are outlined and the runtime's graph is drawn.
+        strip: shows errors and notices.
+    """
+
+    def __init__(self, controller: Controller, graph: GraphPanel, strip: Strip) -> None:
+        self._controller, self._graph, self._strip = controller, graph, strip
+        self.is_shown = False
+        self._snapshot: Snapshot | None = None
+        self._compared: RuntimeView | None = None
+        self._seen: RuntimeView | None = None
+        guard = strip.guard
+        self.panel = RuntimePanel(
+            RuntimeActions(
+                profile=guard(controller.profile),
+                roofline=guard(controller.roofline),
+                look=guard(controller.runtime_view),
+                compare=guard(self._compare),
+                point_at=guard(self._point_at),
+                kernel=guard(self._kernel),
+                redraw=guard(self._redraw),
+                portability=PortabilityActions(
+                    run=guard(self._travel),
+                    stop=guard(controller.cancel),
+                    save=guard(self._save),
+                    load=guard(self._load),
+                ),
+            )
+        )
+        self.box = self.panel.box
+
+    # What the app says
+
+    def show(self, is_shown: bool) -> None:
+        """The tab was opened or left."""
+        if is_shown == self.is_shown:
+            return
+        self.is_shown = is_shown
+        if is_shown:
+            self._redraw()
+        else:
+            self._end_comparison()
+
+    def render(self, snapshot: Snapshot) -> None:
+        """The session has changed; a view that has just arrived is shown beside the model."""
+        self._snapshot = snapshot
+        if snapshot.view is not self._compared and self._compared is not None:
+            self._end_comparison()
+        self._redraw()
+        if snapshot.view is not None and snapshot.view is not self._seen:
+            self._seen = snapshot.view
+            if self.is_shown and self.panel.section.value == VIEW:
+                self._compare(True)
+
+    def nodes_selected(self) -> None:
+        """Nodes were selected in the graph: their points get a ring."""
+        if self.is_shown and self.panel.section.value == ROOFLINE:
+            self._redraw()
+
+    def disable(self, is_busy: bool) -> None:
+        """Nothing is measured while something else is."""
+        self.panel.disable(is_busy=is_busy, is_open=self._controller.session is not None)
+
+    def _redraw(self) -> None:
+        snapshot = self._snapshot
+        if snapshot is None or not self.is_shown:
+            return
+        operators = {node.id: node.operator for node in snapshot.summary.nodes}
+        self.panel.render(
+            snapshot, lambda i: f"{i} {operators.get(i, '')}".strip(), tuple(self._graph.view.selection)
+        )
+        self.disable(self._controller.is_busy)
+
+    # What people do
+
+    def _compare(self, is_on: bool) -> None:
+        snapshot = self._snapshot
+        if not is_on or snapshot is None or snapshot.view is None:
+            self._end_comparison()
+            return
+        scene, altered = executed_scene(snapshot.summary, snapshot.view)
+        self._graph.show_scenes(scene, altered, ("The model", "As the runtime executes it"))
+        self._compared = snapshot.view
+        self.panel.show_beside(True)
+
+    def _end_comparison(self) -> None:
+        if self._compared is not None and self._graph.is_comparing:
+            self._graph.show_current()
+        self._compared = None
+        self.panel.show_beside(False)
+
+    def _point_at(self, nodes: tuple[str, ...], label: str) -> None:
+        if nodes:
+            self._graph.view.highlight(nodes, label)
+        else:
+            self._graph.view.clear_highlight()
+
+    def _kernel(self, name: str) -> None:
+        kernels = (
+            () if self._snapshot is None or self._snapshot.profile is None else self._snapshot.profile.kernels
+        )
+        kernel: Kernel | None = next((one for one in kernels if one.name == name), None)
+        if kernel is not None:
+            self._graph.show_site(kernel.nodes, f"{100 * kernel.share:.1f} % of the time")
+
+    def _travel(self, plan: Plan) -> None:
+        self._controller.portability(plan)
+
+    def _save(self, path: str) -> None:
+        session = self._controller.need_session()
+        self._strip.notice(f"Wrote {session.write_matrix(_need(path)).resolve()}.")
+
+    def _load(self, path: str) -> None:
+        matrix = self._controller.need_session().read_matrix(_need(path))
+        name = self._controller.need_session().original.name
+        if name not in matrix.models:
+            self._strip.notice(f"This matrix is about {', '.join(matrix.models)}, not about {name}.")
+
+
+def _need(path: str) -> str:
+    if not path.strip():
+        raise ExplorerError("Give the name of the file.")
+    return path.strip()
