@@ -3,6 +3,7 @@
 from explorer.graph.describe import EdgeInfo, GraphSummary, NodeInfo, TensorInfo, describe
 from explorer.graph.diff import GraphDiff, changed_nodes, diff
 from explorer.graph.feeds import Feeds, FeedSet, Sizes, Style, check_feeds, make_feeds
+from explorer.graph.freeze import freeze_weights, frozen_sentence
 from explorer.graph.graph import (
     Graph,
     bodies_of,
@@ -32,6 +33,8 @@ __all__ = [
     "constant_tensor",
     "describe",
     "diff",
+    "freeze_weights",
+    "frozen_sentence",
     "holder_of",
     "is_constant_node",
     "load",

@@ -13,6 +13,7 @@ from explorer.errors import InputError, ModelError
 from explorer.graph.external import locate_external_data, refuse_external_data
 from explorer.graph.fill import fill_bytes
 from explorer.graph.fill import fill_weights as fill_weights_of
+from explorer.graph.freeze import OVERRIDABLE_NOTICE
 from explorer.graph.functions import inline_functions
 from explorer.graph.graph import Graph
 from explorer.graph.names import quoted
@@ -155,10 +156,7 @@ def _finish(
         else None,
         shapes,
         f"The ONNX checker objects to this model: {checker}." if checker else None,
-        "Some weights are also graph inputs (callers may override them), so they are not treated "
-        "as constants and the runtime cannot fold them."
-        if any(v.is_initializer() for v in model.graph.inputs)
-        else None,
+        OVERRIDABLE_NOTICE if any(v.is_initializer() for v in model.graph.inputs) else None,
     )
     kept = tuple(notice for notice in found if notice)
     return Graph(model, name=name, source=path, notices=kept, passes_checker=checker is None)

@@ -90,6 +90,9 @@ def check_equivalence(
     run: Run,
     numeric_class: NumericClass = NumericClass.REASSOCIATED,
     dims: Mapping[str, int] | None = None,
+    *,
+    override: bool = True,
+    run_candidate: Run | None = None,
 ) -> EquivalenceReport:
     """Compare two graphs with the same interface.
 
@@ -99,15 +102,17 @@ def check_equivalence(
         run: computes outputs by name for each set of inputs; ``Measurer.run`` does.
         numeric_class: the loosest class among the rewrites between the two; sets the tolerance.
         dims: sizes of named dynamic dims.
+        override: whether weights that are graph inputs may be replaced; False once they were frozen.
+        run_candidate: computes the candidate's outputs, if that is done elsewhere (with an optimiser on trial).
 
     Raises:
         RuntimeFailure: the original itself does not run on any of the inputs.
     """
-    sets, expected = _reference(original, run, dims)
+    sets, expected = _reference(original, run, dims, override)
     tolerance = tolerance_for(original, numeric_class, expected)
     worst = _Worst()
     try:
-        got = run(candidate, [item.feeds for item in sets])
+        got = (run_candidate or run)(candidate, [item.feeds for item in sets])
     except RuntimeFailure as failure:
         worst.problem = f"the rewritten graph does not run: {failure}"
     else:
@@ -149,10 +154,10 @@ def _epsilon(dtype: np.dtype[Any]) -> float:
 
 
 def _reference(
-    original: Graph, run: Run, dims: Mapping[str, int] | None
+    original: Graph, run: Run, dims: Mapping[str, int] | None, override: bool
 ) -> tuple[list[FeedSet], list[Outputs]]:
     """The input sets on which the original runs, and its outputs; one call if all of them do."""
-    sets = list(check_feeds(original, dims=dims))
+    sets = list(check_feeds(original, dims=dims, override=override))
     try:
         return sets, list(run(original, [item.feeds for item in sets]))
     except RuntimeFailure as failure:

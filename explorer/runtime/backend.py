@@ -83,6 +83,10 @@ class Backend(Protocol):
     def profiles(self) -> bool:
         """Whether ``profile`` is possible."""
 
+    @property
+    def names_optimizers(self) -> bool:
+        """Whether ``acting_optimizers`` is possible and a target can disable what it names."""
+
     def versions(self) -> dict[str, str]:
         """Names and versions of the libraries that decide how fast a model runs."""
 
@@ -100,6 +104,9 @@ class Backend(Protocol):
 
     def profile(self, path: Path, target: Target, feeds: Feeds, runs: int) -> tuple[Executed, ...]:
         """Time of each executed operator in a fresh session; raises RuntimeFailure."""
+
+    def acting_optimizers(self, path: Path, target: Target) -> tuple[str, ...]:
+        """Which of the runtime's own optimisers change the model on this target; raises RuntimeFailure."""
 
 
 def backend_names() -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class Delta:
         verdict: what may be claimed; FASTER needs ``high < 1``, SLOWER needs ``low > 1``, IDENTICAL
             means that the runtime executes the same graph, so that all three numbers are exactly 1.
         source: measured or predicted.
-        target: canonical target spec.
+        target: canonical target spec; "B against A" if a and b ran on two targets.
         protocol: how it was measured, or which cost model predicted it.
 
     Raises:

@@ -109,11 +109,13 @@ class PlantedMeasurer(Measurer):
         self,
         a: Graph,
         b: Graph,
-        target: str | Target,  # noqa: ARG002 (the same everywhere)
+        target: str | Target,
         cancel: CancelToken | None = None,  # noqa: ARG002 (takes no time)
+        *,
+        b_target: Target | None = None,
     ) -> bool:
-        """Whether the graphs are equal."""
-        return a.fingerprint() == b.fingerprint()
+        """Whether the graphs and the targets are equal."""
+        return a.fingerprint() == b.fingerprint() and b_target in {None, Target.parse(target)}
 
     def environment(
         self,
@@ -129,11 +131,13 @@ class PlantedMeasurer(Measurer):
         b: Graph,
         request: Request,
     ) -> Measurement:
-        target = request.target
-        times = {BASE: self._run_ns(a, target), OTHER: self._run_ns(b, target)}
+        target, other = request.target, request.b_target
+        times = {BASE: self._run_ns(a, target), OTHER: self._run_ns(b, other or target)}
         rounds = self._rounds({**times, CONTROL: times[BASE]}, request)
         names = (a.fingerprint(), b.fingerprint())
-        return measurement_from(rounds, names, target, request.protocol, PLANTED, elapsed_ns=0)
+        return measurement_from(
+            rounds, names, target, request.protocol, PLANTED, elapsed_ns=0, b_target=other
+        )
 
     def _time_one(
         self,

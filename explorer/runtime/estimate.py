@@ -10,7 +10,7 @@ from statistics import median
 
 from explorer.runtime.delta import Delta, Source, Verdict
 from explorer.runtime.environment import Environment
-from explorer.runtime.measurement import Latency, Measurement
+from explorer.runtime.measurement import Latency, Measurement, targets_text
 from explorer.runtime.protocol import Protocol
 from explorer.runtime.samples import BASE, CONTROL, OTHER, Round, sample_counts
 from explorer.runtime.target import Target
@@ -65,8 +65,10 @@ def judge(interval: LogInterval, floor: float) -> Verdict:
     return Verdict.FASTER if interval.estimate < 0 else Verdict.SLOWER
 
 
-def compare(rounds: Sequence[Round], protocol: Protocol, target: str) -> tuple[Delta, Delta]:
-    """The delta of b against a, and that of the control (a again) against a.
+def compare(
+    rounds: Sequence[Round], protocol: Protocol, target: str, b_target: str = ""
+) -> tuple[Delta, Delta]:
+    """The delta of b against a, and that of the control (a again, on a's target) against a.
 
     The floor of the first is the larger of the protocol's and the reach of the control's interval: a
     difference must exceed what the same model shows against itself in the same rounds.
@@ -77,7 +79,7 @@ def compare(rounds: Sequence[Round], protocol: Protocol, target: str) -> tuple[D
     control = spread([round_log_ratio(r, CONTROL, BASE) for r in rounds], trim)
     verdict = judge(pair, max(smallest, control.reach))
     return (
-        _delta(pair, verdict, target, text),
+        _delta(pair, verdict, targets_text(target, b_target), text),
         _delta(control, judge(control, smallest), target, text),
     )
 
@@ -95,9 +97,11 @@ def measurement_from(
     environment: Environment,
     *,
     elapsed_ns: int,
+    b_target: Target | None = None,
 ) -> Measurement:
     """The measurement that raw samples of a, b and the control amount to, made now."""
-    delta, control = compare(rounds, protocol, str(target))
+    other = str(b_target or "")
+    delta, control = compare(rounds, protocol, str(target), other)
     return Measurement(
         a=names[0],
         b=names[1],
@@ -109,24 +113,30 @@ def measurement_from(
         environment=environment,
         measured_at=utc_now(),
         elapsed_ns=elapsed_ns,
+        b_target=other,
     )
 
 
 def identical(
-    names: tuple[str, str], target: Target, protocol: Protocol, environment: Environment
+    names: tuple[str, str],
+    target: Target,
+    protocol: Protocol,
+    environment: Environment,
+    b_target: Target | None = None,
 ) -> Measurement:
     """The measurement of two graphs that the runtime turns into the same one: nothing was timed."""
     return Measurement(
         a=names[0],
         b=names[1],
         target=str(target),
-        delta=Delta.identical(str(target), ABSORBED),
+        delta=Delta.identical(targets_text(target, b_target), ABSORBED),
         control=None,
         rounds=(),
         protocol=protocol,
         environment=environment,
         measured_at=utc_now(),
         elapsed_ns=0,
+        b_target=str(b_target or ""),
     )
 
 

@@ -72,27 +72,35 @@ def measure_pair(
     feeds: Feeds,
     target: Target,
     protocol: Protocol,
+    b_target: Target | None = None,
     progress: OnProgress = ignore_progress,
 ) -> Measurement:
     """Time two models against each other, with a second copy of the first as control.
 
     Args:
         a_path: model that is the base of the ratio.
-        b_path: the other model.
+        b_path: the other model; may be the same one if the targets differ.
         feeds: inputs for both.
         target: runtime and options.
         protocol: rounds, samples, time budget.
+        b_target: other options of the same runtime for the other model; None for the same ones.
         progress: called before each round; may raise to stop.
 
     Raises:
         RuntimeFailure: the runtime cannot load or run one of them.
     """
-    paths = {BASE: a_path, OTHER: b_path, CONTROL: a_path}
+    sessions = {BASE: (a_path, target), OTHER: (b_path, b_target or target), CONTROL: (a_path, target)}
     begin = time.perf_counter_ns()
-    rounds = _rounds(paths, feeds, target, protocol, progress)
-    elapsed_ns = time.perf_counter_ns() - begin
-    names = (a_path.stem, b_path.stem)
-    return measurement_from(rounds, names, target, protocol, environment(target), elapsed_ns=elapsed_ns)
+    rounds = _rounds(sessions, feeds, target, protocol, progress)
+    return measurement_from(
+        rounds,
+        (a_path.stem, b_path.stem),
+        target,
+        protocol,
+        environment(target),
+        elapsed_ns=time.perf_counter_ns() - begin,
+        b_target=b_target,
+    )
 
 
 def measure_one(
@@ -104,7 +112,7 @@ def measure_one(
 ) -> Latency:
     """Time one model over rounds of fresh sessions; arguments and errors as in ``measure_pair``."""
     begin = time.perf_counter_ns()
-    rounds = _rounds({BASE: path}, feeds, target, protocol, progress)
+    rounds = _rounds({BASE: (path, target)}, feeds, target, protocol, progress)
     elapsed_ns = time.perf_counter_ns() - begin
     return latency_from(rounds, path.stem, target, protocol, environment(target), elapsed_ns=elapsed_ns)
 
@@ -173,18 +181,28 @@ def optimized_fingerprint(path: Path, target: Target) -> str:
         return graph_digest(model, weights_by_content=False)
 
 
+def acting_optimizers(path: Path, target: Target) -> tuple[str, ...]:
+    """Which of the runtime's own optimisers change the model on a target.
+
+    Raises:
+        RuntimeFailure: the runtime cannot load the model, or does not say.
+    """
+    return backend_for(target.runtime).acting_optimizers(path, target)
+
+
 def _rounds(
-    paths: Mapping[str, Path],
+    sessions: Mapping[str, tuple[Path, Target]],
     feeds: Feeds,
     target: Target,
     protocol: Protocol,
     progress: OnProgress,
 ) -> tuple[Round, ...]:
+    """Sample sessions of one runtime, each on its own model and options, by the clock of ``target``."""
     backend, arrays = backend_for(target.runtime), as_feeds(feeds)
 
-    def open_fresh(path: Path) -> _BoundSession:
-        return _BoundSession(backend.open(path, target), arrays)
+    def open_fresh(path: Path, on: Target) -> _BoundSession:
+        return _BoundSession(backend.open(path, on), arrays)
 
-    openers = {name: partial(open_fresh, path) for name, path in paths.items()}
+    openers = {name: partial(open_fresh, *session) for name, session in sessions.items()}
     clocks = Clocks(timer=getattr(time, backend.timer_name(target)))
     return sample_rounds(openers, protocol, clocks, progress)

@@ -25,6 +25,7 @@ from explorer.runtime.samples import (
     runs_of,
     sample_counts,
 )
+from explorer.runtime.target import Target
 
 FORMAT = 1
 
@@ -36,14 +37,15 @@ class Measurement:
     Attributes:
         a: fingerprint (or file name) of the graph that is the base of the ratio.
         b: fingerprint (or file name) of the other graph.
-        target: canonical target spec.
-        delta: time of b / time of a.
+        target: canonical target spec; of a, if they ran on two.
+        delta: time of b / time of a; names both targets if there are two.
         control: time of a second session of a / time of a, from the same rounds; None if IDENTICAL.
         rounds: raw samples; empty if IDENTICAL, because nothing needed measuring.
         protocol: how it was measured.
         environment: where.
         measured_at: UTC time in ISO 8601; not part of equality.
         elapsed_ns: wall time the measurement took; not part of equality.
+        b_target: canonical spec of b's target if that is another one of the same runtime, else "".
     """
 
     a: str
@@ -56,6 +58,7 @@ class Measurement:
     environment: Environment
     measured_at: str = field(compare=False)
     elapsed_ns: int = field(compare=False)
+    b_target: str = ""
 
     def __post_init__(self) -> None:
         identical = self.delta.verdict is Verdict.IDENTICAL
@@ -103,6 +106,7 @@ class Measurement:
             "a": self.a,
             "b": self.b,
             "target": self.target,
+            **({"b_target": self.b_target} if self.b_target else {}),
             "delta": self.delta.to_json(),
             "control": self.control.to_json() if self.control else None,
             "a_ns": self.a_ns,
@@ -133,7 +137,15 @@ class Measurement:
             environment=Environment.from_json(record.optional("environment")),
             measured_at=record.text("measured_at"),
             elapsed_ns=record.integer("elapsed_ns"),
+            b_target=record.text("b_target") if "b_target" in record else "",
         )
+
+
+def targets_text(target: str | Target, b_target: str | Target | None = None) -> str:
+    """Where a ratio holds: one spec, or "that of b against that of a"."""
+    if not b_target or str(b_target) == str(target):
+        return str(target)
+    return f"{b_target} against {target}"
 
 
 @dataclass(frozen=True)

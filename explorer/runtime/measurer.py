@@ -7,7 +7,7 @@ rest to an executor.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from explorer.runtime.environment import Environment
 from explorer.runtime.estimate import identical
 from explorer.runtime.executor import CancelToken, WorkerExecutor, run_job
 from explorer.runtime.lane import JobOptions
-from explorer.runtime.measurement import FORMAT, Latency, Measurement
+from explorer.runtime.measurement import FORMAT, Latency, Measurement, targets_text
 from explorer.runtime.profile import Profile, profile_from
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress
 from explorer.runtime.protocol import Mode, Protocol
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from explorer.graph import Graph
 
 Result = TypeVar("Result", Measurement, Latency, Profile)
+Answer = TypeVar("Answer", str, Sequence[str])
 
 REFERENCE = "ort:level=disable,threads=1"
 """Where outputs are computed for comparison: a runtime's own optimiser can be wrong."""
@@ -52,6 +53,7 @@ class Request:
     protocol: Protocol
     progress: OnProgress
     cancel: CancelToken | None
+    b_target: Target | None = None
 
     @property
     def arguments(self) -> tuple[Feeds, Target, Protocol]:
@@ -61,7 +63,8 @@ class Request:
     def options(self, what: str) -> JobOptions:
         """Options of the job, with a time limit at which it must be hung."""
         limit_s = max(_SHORTEST_LIMIT_S, _BUDGETS_UNTIL_HUNG * self.protocol.budget_ns / 1e9)
-        return JobOptions(f"{what} on {self.target}", limit_s, self.progress)
+        where = targets_text(self.target, self.b_target)
+        return JobOptions(f"{what} on {where}", limit_s, self.progress)
 
 
 class Measurer:
@@ -117,6 +120,7 @@ class Measurer:
         *,
         fresh: bool = False,
         absorb: bool = True,
+        b_target: str | Target | None = None,
     ) -> Measurement:
         """How the time of ``b`` compares with that of ``a``.
 
@@ -131,24 +135,25 @@ class Measurer:
             cancel: stops the measurement when set.
             fresh: measure even if a result is in the cache.
             absorb: call graphs IDENTICAL, without timing, that the runtime turns into the same one.
+            b_target: where ``b`` runs, if elsewhere: other options of the same runtime, as many threads.
 
         Raises:
-            InputError: bad target or mode.
+            InputError: bad target or mode, or two targets that cannot be compared.
             RuntimeFailure: the runtime cannot load or run one of them.
             WorkerError: the worker crashed, hung or ran out of memory.
             Cancelled: ``cancel`` was set.
         """
-        request = _request(feeds, target, mode, progress, cancel)
+        request = _request(feeds, target, mode, progress, cancel, b_target)
         key = self._key("pair", (a, b), request) | {"absorb": absorb}
         known = None if fresh else self._cached(key, Measurement)
         if known is not None:
             return known
         if absorb:
             progress(Progress(0, request.protocol.rounds, "comparing what the runtime makes of both graphs"))
-        if absorb and self.is_absorbed(a, b, target, cancel):
+        if absorb and self.is_absorbed(a, b, target, cancel, b_target=request.b_target):
             names = (a.fingerprint(), b.fingerprint())
             where = self.environment(target, cancel)
-            result = identical(names, request.target, request.protocol, where)
+            result = identical(names, request.target, request.protocol, where, request.b_target)
         else:
             result = self._time_pair(a, b, request)
         self._cache.put(key, result.to_json())
@@ -194,19 +199,26 @@ class Measurer:
         return run_job(self._executor, options, cancel, jobs.run_model, *arguments)
 
     def is_absorbed(
-        self, a: Graph, b: Graph, target: str | Target, cancel: CancelToken | None = None
+        self,
+        a: Graph,
+        b: Graph,
+        target: str | Target,
+        cancel: CancelToken | None = None,
+        *,
+        b_target: Target | None = None,
     ) -> bool:
         """Whether the runtime executes the same graph for both, so that their times are equal.
 
-        False where the runtime cannot show what it executes.
+        False where the runtime cannot show what it executes. Arguments as for ``measure``.
         """
         target = Target.parse(target)
-        if a.fingerprint() == b.fingerprint():
+        other = b_target or target
+        if a.fingerprint() == b.fingerprint() and target == other:
             return True
         if not backend_for(target.runtime).saves_optimized:
             return False
         try:
-            return self._optimized(a, target, cancel) == self._optimized(b, target, cancel)
+            return self._optimized(a, target, cancel) == self._optimized(b, other, cancel)
         except RuntimeFailure:
             return False
 
@@ -248,6 +260,23 @@ class Measurer:
         result = profile_from(graph, executed, target, where)
         self._cache.put(key, result.to_json())
         return result
+
+    def acting_optimizers(
+        self, graph: Graph, target: str | Target, cancel: CancelToken | None = None
+    ) -> tuple[str, ...]:
+        """Which of the runtime's own optimisers change a graph on a target, in the order in which they ran.
+
+        Empty where the runtime does not say, or has none that a target can disable.
+
+        Raises:
+            RuntimeFailure: the runtime cannot load the graph.
+            WorkerError: the worker crashed, hung or ran out of memory.
+        """
+        target = Target.parse(target)
+        if not backend_for(target.runtime).names_optimizers:
+            return ()
+        found = self._asked("acting", jobs.acting_optimizers, graph, target, cancel)
+        return tuple(found)
 
     def optimized_model(
         self, graph: Graph, target: str | Target, out_path: Path, cancel: CancelToken | None = None
@@ -300,9 +329,8 @@ class Measurer:
     ) -> Measurement:
         options = request.options(f"measuring '{b.name}' against '{a.name}'")
         paths = (self._store.put(a), self._store.put(b))
-        measured = run_job(
-            self._executor, options, request.cancel, jobs.measure_pair, *paths, *request.arguments
-        )
+        arguments = (*paths, *request.arguments, request.b_target)
+        measured = run_job(self._executor, options, request.cancel, jobs.measure_pair, *arguments)
         return replace(measured, a=a.fingerprint(), b=b.fingerprint())
 
     def _time_one(
@@ -318,18 +346,28 @@ class Measurer:
         return replace(measured, model=graph.fingerprint())
 
     def _optimized(self, graph: Graph, target: Target, cancel: CancelToken | None) -> str:
+        return str(self._asked("optimized", jobs.optimized_fingerprint, graph, target, cancel))
+
+    def _asked(
+        self,
+        kind: str,
+        job: Callable[[Path, Target], Answer],
+        graph: Graph,
+        target: Target,
+        cancel: CancelToken | None,
+    ) -> Answer:
+        """What the runtime says of a graph, which does not change: asked once per environment."""
         key = {
-            "kind": "optimized",
+            "kind": kind,
             "graph": graph.fingerprint(),
             "target": str(target),
             "environment": self.environment(target, cancel).to_json(),
         }
         known = self._cache.get(key)
-        if isinstance(known, str):
-            return known
+        if isinstance(known, str | list):
+            return known  # type: ignore[return-value]  # what was put here under this kind
         options = JobOptions(f"optimising '{graph.name}' on {target}", _RUN_TIMEOUT_S)
-        path = self._store.put(graph)
-        found = run_job(self._executor, options, cancel, jobs.optimized_fingerprint, path, target)
+        found = run_job(self._executor, options, cancel, job, self._store.put(graph), target)
         self._cache.put(key, found)
         return found
 
@@ -340,6 +378,7 @@ class Measurer:
             "format": FORMAT,
             "graphs": [graph.fingerprint() for graph in graphs],
             "target": str(request.target),
+            **({"b_target": str(request.b_target)} if request.b_target else {}),
             "protocol": request.protocol.to_json(),
             "feeds": feeds_digest(request.feeds),
             "environment": where.to_json(),
@@ -362,10 +401,17 @@ def _request(
     mode: str | Mode | Protocol,
     progress: OnProgress,
     cancel: CancelToken | None,
+    b_target: str | Target | None = None,
 ) -> Request:
     target = Target.parse(target)
+    other = None if b_target is None else Target.parse(b_target)
+    if other is not None and (other.runtime, other.threads) != (target.runtime, target.threads):
+        raise InputError(
+            f"'{other}' and '{target}' cannot be compared in one measurement: sessions that take turns need the "
+            "same runtime and as many threads."
+        )
     protocol = Protocol.of(mode).for_threads(target.threads)
-    return Request(as_feeds(feeds), target, protocol, progress, cancel)
+    return Request(as_feeds(feeds), target, protocol, progress, cancel, None if other == target else other)
 
 
 def feeds_digest(feeds: Feeds) -> str:

@@ -53,6 +53,7 @@ def test_dynamic_dims_are_checked_at_two_sizes_and_defaults_are_overridden():
     assert len({item.feeds["x"].shape for item in check_feeds(dynamic)}) == 2
     overridable = load(CASES / "initializer_is_overridable_input.onnx")
     assert sum("W" in item.feeds for item in check_feeds(overridable)) == 1
+    assert not any("W" in item.feeds for item in check_feeds(overridable, override=False))
 
 
 @pytest.mark.parametrize("path", sorted(CASES.glob("*.onnx")), ids=lambda path: path.stem)

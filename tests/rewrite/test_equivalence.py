@@ -5,7 +5,7 @@ import onnx_ir as ir
 import pytest
 
 from explorer.errors import RuntimeFailure
-from explorer.graph import load
+from explorer.graph import freeze_weights, load
 from explorer.rewrite import (
     Match,
     NumericClass,
@@ -341,3 +341,22 @@ def test_worst_error_over_all_outputs_and_inputs_is_kept():
     assert worst.tensor == "b"
     assert worst.error == pytest.approx(0.01, rel=1e-3)
     assert worst.problem == ""
+
+
+def test_a_frozen_default_passes_only_where_it_may_no_longer_be_replaced():
+    graph = load(case_path("initializer_is_overridable_input"))
+    frozen = freeze_weights(graph)
+    assert not check_equivalence(graph, frozen, run, E).passed
+    report = check_equivalence(graph, frozen, run, E, override=False)
+    assert report.passed
+    assert "overridden default weights" not in report.inputs
+
+
+def test_the_candidate_may_run_elsewhere_than_the_original():
+    def one_more(graph, feeds):
+        return [{name: value + 1 for name, value in outputs.items()} for outputs in run(graph, feeds)]
+
+    graph = graph_of(PLAIN)
+    assert check_equivalence(graph, graph, run, E, run_candidate=run).passed
+    report = check_equivalence(graph, graph, run, E, run_candidate=one_more)
+    assert report.problem.startswith("output 'y' differs")

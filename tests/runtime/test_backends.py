@@ -16,7 +16,15 @@ from explorer.runtime.backend import backend_for, backend_names, is_installed
 from explorer.runtime.cache import NoCache
 from explorer.runtime.protocol import Mode
 from tests.models import model
-from tests.runtime.models import CHAIN, CHAIN_WITH_DETOUR, TWO_INPUTS, graph, proto, write
+from tests.runtime.models import (
+    CHAIN,
+    CHAIN_WITH_DETOUR,
+    CHAIN_WITH_IDENTITY,
+    TWO_INPUTS,
+    graph,
+    proto,
+    write,
+)
 
 INSTALLED = [name for name in backend_names() if is_installed(name)]
 QUICK = Protocol(
@@ -166,6 +174,20 @@ def test_a_runtime_without_an_optimised_graph_absorbs_nothing_but_equal_graphs(r
         backend_for(runtime).save_optimized(path, Target.parse(runtime), tmp_path / "out.onnx")
     assert not measurer.is_absorbed(graph(CHAIN), graph(CHAIN_WITH_DETOUR), runtime)
     assert measurer.is_absorbed(graph(CHAIN), graph(CHAIN), runtime)
+
+
+def test_a_runtime_names_its_acting_optimisers_or_says_that_it_cannot(runtime, measurer, tmp_path):
+    backend, target = backend_for(runtime), Target.parse(runtime)
+    path = write(CHAIN_WITH_IDENTITY, tmp_path / "net.onnx")
+    if not backend.names_optimizers:
+        with pytest.raises(RuntimeFailure, match=r"does not say how it optimises 'net\.onnx'"):
+            backend.acting_optimizers(path, target)
+        assert measurer.acting_optimizers(graph(CHAIN_WITH_IDENTITY), runtime) == ()
+        return
+    named = backend.acting_optimizers(path, target)
+    assert named
+    for name in named:
+        assert target.replace(disabled=name).disabled == (name,)
 
 
 def test_profiles_cover_the_model_where_they_are_offered(runtime, measurer):

@@ -41,7 +41,7 @@ def sessions():
 def test_a_pair_is_measured_with_everything_behind_it(tmp_path):
     a, b = write(CHAIN, tmp_path / "a.onnx"), write(CHAIN_WITH_DETOUR, tmp_path / "b.onnx")
     seen = []
-    result = measure_pair(a, b, FEEDS, TARGET, QUICK, seen.append)
+    result = measure_pair(a, b, FEEDS, TARGET, QUICK, progress=seen.append)
     assert (result.a, result.b, result.target) == ("a", "b", "ort:level=all,threads=1")
     assert len(result.rounds) == 3
     assert result.samples == (3, 3)

@@ -55,6 +55,18 @@ def test_an_identical_measurement_survives_json():
     assert Measurement.from_json(json.loads(json.dumps(result.to_json()))) == result
 
 
+def test_two_targets_are_named_in_the_measurement_and_its_delta(pair):
+    other = TARGET.replace(level="all")
+    timed = measurement_from(pair.rounds, ("f", "f"), TARGET, PROTOCOL, PLANTED, elapsed_ns=1, b_target=other)
+    same = identical(("f", "f"), TARGET, PROTOCOL, PLANTED, other)
+    for found in (timed, same):
+        assert (found.target, found.b_target) == (str(TARGET), str(other))
+        assert found.delta.target == f"{other} against {TARGET}"
+        assert Measurement.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert timed.control.target == str(TARGET)
+    assert "b_target" not in pair.to_json()
+
+
 def test_a_latency_survives_json(alone):
     back = Latency.from_json(json.loads(json.dumps(alone.to_json())))
     assert back == alone

@@ -18,6 +18,7 @@ from explorer.runtime import (
     Verdict,
     WorkerExecutor,
 )
+from explorer.runtime.backend import backend_for
 from explorer.runtime.cache import NoCache, ResultCache
 from explorer.runtime.dummy import PlantedMeasurer
 from explorer.runtime.measurer import Request, feeds_digest
@@ -122,6 +123,61 @@ def test_what_matters_for_a_timing_is_part_of_the_key(measurer, executor, change
     executor.names.clear()
     measurer.measure(a, b, **{**request, **change})
     assert executor.names.count("measure_pair") == 1
+
+
+def test_one_graph_is_timed_on_two_targets(measurer, executor):
+    a = graph(CHAIN_WITH_IDENTITY)
+    basic = "ort:level=basic,threads=1"
+    result = measurer.measure(a, a, FEEDS, DISABLE, QUICK, b_target=basic)
+    assert (result.target, result.b_target) == ("ort:level=disable,threads=1", basic)
+    assert result.delta.target == f"{basic} against ort:level=disable,threads=1"
+    assert result.control.target == "ort:level=disable,threads=1"
+    assert result.a == result.b
+    assert result.delta.verdict is not Verdict.IDENTICAL
+    assert measurer.measure(a, a, FEEDS, DISABLE, QUICK, b_target=basic) == result
+    assert executor.names.count("measure_pair") == 1
+    assert measurer.measure(a, a, FEEDS, DISABLE, QUICK).b_target == ""
+
+
+def test_each_side_runs_on_its_own_target(monkeypatch, measurer):
+    opened = []
+    real = backend_for("ort").open
+
+    def noting(path, target):
+        opened.append((path.name.split(".")[0], target.level))
+        return real(path, target)
+
+    monkeypatch.setattr(type(backend_for("ort")), "open", lambda _self, path, target: noting(path, target))
+    a, b = graph(CHAIN), graph(CHAIN_WITH_DETOUR)
+    measurer.measure(a, b, FEEDS, DISABLE, QUICK, b_target="ort:level=extended")
+    assert sorted(opened) == sorted([(a.name, "disable")] * 6 + [(b.name, "extended")] * 3)
+
+
+def test_targets_that_execute_the_same_graph_are_identical(measurer, executor):
+    result = measurer.measure(graph(CHAIN), graph(CHAIN), FEEDS, "ort:level=extended", QUICK, b_target=ALL)
+    assert result.delta.verdict is Verdict.IDENTICAL
+    assert result.b_target == "ort:level=all,threads=1"
+    assert "measure_pair" not in executor.names
+
+
+@pytest.mark.parametrize("other", ["ort:threads=2", "openvino"])
+def test_targets_that_cannot_take_turns_are_refused(measurer, executor, other):
+    with pytest.raises(InputError, match="need the same runtime and as many threads"):
+        measurer.measure(graph(CHAIN), graph(CHAIN), FEEDS, ALL, QUICK, b_target=other)
+    assert executor.names == []
+
+
+def test_acting_optimisers_are_asked_once(measurer, executor):
+    net = graph(CHAIN_WITH_IDENTITY)
+    assert measurer.acting_optimizers(net, ALL) == ("Level1_RuleBasedTransformer",)
+    assert measurer.acting_optimizers(graph(CHAIN_WITH_IDENTITY), ALL) == ("Level1_RuleBasedTransformer",)
+    assert measurer.acting_optimizers(net, DISABLE) == ()
+    assert executor.names.count("acting_optimizers") == 2
+
+
+def test_a_worker_of_its_own_names_acting_optimisers(tmp_path):
+    with Measurer(cache=ResultCache(tmp_path)) as measurer:
+        assert measurer.acting_optimizers(graph(CHAIN_WITH_IDENTITY), ALL) == ("Level1_RuleBasedTransformer",)
 
 
 def test_the_optimised_graph_of_the_base_is_made_once(measurer, executor):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import re
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import onnx
 import pytest
 
 from explorer.errors import RuntimeFailure
-from explorer.graph import load
+from explorer.graph import freeze_weights, load
 from explorer.runtime import Target
 from explorer.runtime.backend import backend_for, model_label, stored_name
 from explorer.runtime.backends.ort_errors import shorten
+from explorer.runtime.backends.ort_log import acting
 from explorer.runtime.store import ModelStore
+from tests.models import model
 from tests.runtime.models import CHAIN, CHAIN_WITH_IDENTITY, TWO_INPUTS, proto, write
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
@@ -232,3 +235,56 @@ def test_a_profile_has_one_time_per_run_and_names_what_was_fused(tmp_path):
     ]
     assert all(len(e.durations_ns) == 4 for e in executed)
     assert "value~n3~0" in executed[3].mentions
+
+
+def conv_relu(listed: bool = False):
+    """A Conv that ONNX Runtime can give a blocked layout, unless callers may replace its weight."""
+    inputs = "float[1,8,16,16] x" + (", float[8,8,3,3] w" if listed else "")
+    weight = np.random.default_rng(3).standard_normal((8, 8, 3, 3)).astype("f4")
+    return model(f"({inputs}) => (float[1,8,14,14] y) {{ c = Conv(x, w) y = Relu(c) }}", w=weight)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("ort:level=disable", ()),
+        ("ort:level=basic", ()),
+        ("ort:level=extended", ("ConvActivationFusion",)),
+        ("ort:level=all", ("ConvActivationFusion", "NchwcTransformer")),
+        ("ort:level=all,disabled=NchwcTransformer", ("ConvActivationFusion",)),
+        ("ort:level=all,disabled=ConvActivationFusion", ("NchwcTransformer",)),
+    ],
+)
+def test_it_tells_which_of_its_optimisers_changed_the_model(tmp_path, spec, expected):
+    path = tmp_path / "net.onnx"
+    onnx.save(conv_relu(), path)
+    assert ORT.acting_optimizers(path, Target.parse(spec)) == expected
+    assert open_sessions() == 0
+
+
+def test_freezing_a_weight_lets_the_layout_optimiser_act(tmp_path):
+    open_weight = load(conv_relu(listed=True))
+    with ModelStore(tmp_path) as store:
+        listed, frozen = (store.put(g) for g in (open_weight, freeze_weights(open_weight)))
+        assert ORT.acting_optimizers(listed, ALL) == ("ConvActivationFusion",)
+        assert ORT.acting_optimizers(frozen, ALL) == ("ConvActivationFusion", "NchwcTransformer")
+
+
+def test_standard_error_is_put_back_even_if_the_model_does_not_load(tmp_path, capfd):
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(b"no model")
+    with pytest.raises(RuntimeFailure):
+        ORT.acting_optimizers(path, ALL)
+    os.write(2, b"still here")
+    assert capfd.readouterr().err == "still here"
+
+
+def test_only_optimisers_that_a_target_can_disable_are_read_from_the_log():
+    log = """
+    2026 [I:onnxruntime:, x.cc:15 Apply] GraphTransformer NchwcTransformer modified: 0 with status: OK
+    2026 [I:onnxruntime:, x.cc:15 Apply] GraphTransformer GeluFusionL2 modified: 1 with status: OK
+    2026 [I:onnxruntime:, x.cc:15 Apply] GraphTransformer MemcpyTransformer modified: 1 with status: OK
+    2026 [I:onnxruntime:, x.cc:15 Apply] GraphTransformer ConstantFolding modified: 1 with status: OK
+    2026 [I:onnxruntime:, x.cc:15 Apply] GraphTransformer GeluFusionL2 modified: 1 with status: OK
+    """
+    assert acting(log) == ("GeluFusionL2", "ConstantFolding")

@@ -38,6 +38,7 @@ class OpenVinoBackend:
     extra = "openvino"
     saves_optimized = False
     profiles = True
+    names_optimizers = False
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
@@ -64,6 +65,10 @@ class OpenVinoBackend:
     def save_optimized(self, path: Path, target: Target, out_path: Path) -> None:  # noqa: ARG002 (interface)
         """OpenVINO executes a graph that is no ONNX model; raises RuntimeFailure."""
         raise RuntimeFailure(f"OpenVINO cannot write '{model_label(path)}' as it executes it ({target}).")
+
+    def acting_optimizers(self, path: Path, target: Target) -> tuple[str, ...]:
+        """OpenVINO does not say; raises RuntimeFailure."""
+        raise RuntimeFailure(f"OpenVINO does not say how it optimises '{model_label(path)}' ({target}).")
 
     def profile(self, path: Path, target: Target, feeds: Feeds, runs: int) -> tuple[Executed, ...]:
         """Time of each executed operator over ``runs`` runs after two warm ones."""

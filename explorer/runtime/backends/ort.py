@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.errors import RuntimeFailure
 from explorer.runtime.backend import Feeds, as_feeds, model_label
 from explorer.runtime.backends.ort_errors import failure, ort_exceptions
+from explorer.runtime.backends.ort_log import INFO_SEVERITY, acting, captured_stderr
 from explorer.runtime.backends.ort_optimizers import OPTIMIZERS
 from explorer.runtime.backends.ort_profile import executed_from
 from explorer.runtime.executed import Executed
@@ -50,6 +51,7 @@ class OrtBackend:
     extra = ""
     saves_optimized = True
     profiles = True
+    names_optimizers = True
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
@@ -116,6 +118,14 @@ class OrtBackend:
             for _ in range(runs + WARM_RUNS):
                 call()
             return executed_from(Path(session.end_profiling()), folder / "optimized.onnx")
+
+    def acting_optimizers(self, path: Path, target: Target) -> tuple[str, ...]:
+        """Those whose log line says that they modified the graph, in the order in which they ran."""
+        options = self._session_options(target)
+        options.log_severity_level = INFO_SEVERITY
+        with captured_stderr() as log:
+            self._create(path, target, options)
+        return acting(log.text)
 
     def _session_options(self, target: Target) -> ort.SessionOptions:
         import onnxruntime as ort

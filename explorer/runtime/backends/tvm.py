@@ -29,6 +29,7 @@ class TvmBackend:
     extra = "tvm"
     saves_optimized = False
     profiles = False
+    names_optimizers = False
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
@@ -66,6 +67,10 @@ class TvmBackend:
     def save_optimized(self, path: Path, target: Target, out_path: Path) -> None:  # noqa: ARG002 (interface)
         """TVM executes a program that is no ONNX model; raises RuntimeFailure."""
         raise RuntimeFailure(f"Apache TVM cannot write '{model_label(path)}' as it executes it ({target}).")
+
+    def acting_optimizers(self, path: Path, target: Target) -> tuple[str, ...]:
+        """Apache TVM does not say; raises RuntimeFailure."""
+        raise RuntimeFailure(f"Apache TVM does not say how it optimises '{model_label(path)}' ({target}).")
 
     def profile(
         self,
