@@ -189,6 +189,13 @@ def _add_fusion(commands: Commands) -> None:
     parser.add_argument("--buffer-kb", type=_number, metavar="N", help="KB of 1024 bytes (default 256)")
     parser.add_argument("--search", choices=run.SEARCH_NAMES, help="default exact")
     parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="TENSOR=1x8x8",
+        help="a shape that cannot be inferred, for example behind an unknown operator",
+    )
+    parser.add_argument(
         "--plan",
         metavar="PLAN.json",
         help="show what a written plan costs, with its own settings where none are given",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from explorer.records import write_json
 
 if TYPE_CHECKING:
     from explorer.fusion import FuseResult, Scheme, SearchEvent
+    from explorer.fusion.dims import Size
 
 SEARCH_NAMES = ("rs", "ls", "nsga2", "greedy", "exact", "interval")
 SCHEME_NAMES = ("lbdf", "brr")
@@ -20,20 +20,20 @@ DEFAULT_SCHEME = "lbdf"
 DEFAULT_BUFFER_KB = 256
 DEFAULT_ELEMENT_BYTES = 2
 _SHOWN_GROUPS = 40
-_DIMS = re.compile(r"dims=\{'([^']+)': (\d+)\}")
 
 
 def fuse(arguments: Namespace) -> int:
     """``explorer fuse``."""
     from explorer.fusion import plan_json
+    from explorer.fusion.dims import with_example
 
     try:
         result = _given(arguments) if arguments.plan else _searched(arguments)
     except InputError as error:
-        raise InputError(_DIMS.sub(r"--dim \1=\2", str(error))) from error
+        raise InputError(with_example(str(error), _option)) from error
     data = result.to_json() | {"explainer": arguments.explainer, "out": None}
     if arguments.out:
-        data["out"] = str(write_json(arguments.out, plan_json(result.plan, dict(arguments.dim))))
+        data["out"] = str(write_json(arguments.out, plan_json(result.plan, _sizes(arguments))))
     return print_result(arguments, data, _lines(result, data["out"]))
 
 
@@ -49,7 +49,7 @@ def _searched(arguments: Namespace) -> FuseResult:
         budget=arguments.budget,
         seed=arguments.seed,
         element_bytes=arguments.element_bytes or DEFAULT_ELEMENT_BYTES,
-        dims=dict(arguments.dim),
+        dims=_sizes(arguments),
         time_limit_seconds=arguments.time_limit,
         on_event=_show_event,
     )
@@ -68,9 +68,19 @@ def _given(arguments: Namespace) -> FuseResult:
         scheme=arguments.scheme,
         buffer_kb=arguments.buffer_kb,
         element_bytes=arguments.element_bytes,
-        dims=dict(arguments.dim) or None,
+        dims=_sizes(arguments) or None,
         time_limit_seconds=arguments.time_limit,
     )
+
+
+def _sizes(arguments: Namespace) -> dict[str, Size]:
+    from explorer.fusion.dims import read_dims
+
+    return dict(arguments.dim) | read_dims(", ".join(arguments.shape))
+
+
+def _option(name: str, size: str) -> str:
+    return f"--{'shape' if 'x' in size else 'dim'} {name}={size}"
 
 
 def _lines(result: FuseResult, out: object) -> list[str]:
@@ -88,7 +98,8 @@ def _lines(result: FuseResult, out: object) -> list[str]:
         _effort_line(result),
     ]
     if removed:
-        lines.append(f"{len(removed)} operations fit no group and are in no total:")
+        count = "1 operation fits" if len(removed) == 1 else f"{len(removed)} operations fit"
+        lines.append(f"{count} no group, left out of all totals:")
         lines += [f"  {one.node} {one.op_type}: {one.reason}" for one in removed[:_SHOWN_GROUPS]]
     lines += [_group_line(number, plan.scheme, mask) for number, mask in _largest(result)]
     return [*lines, *([f"wrote {out}"] if out else [])]

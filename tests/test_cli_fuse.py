@@ -9,7 +9,7 @@ from explorer.cli import main
 from explorer.commands import BENCHMARKS
 from explorer.fusion import PlanFile, fusion_network, make_scheme
 from explorer.graph import load
-from tests.models import model
+from tests.models import CASES, model
 from tests.test_cli import fails, run_json
 
 DYNAMIC = """(float[N,2,8,8] x) => (float[N,2,8,8] y) { r = Relu(x) y = Sigmoid(r) }"""
@@ -112,7 +112,7 @@ def test_the_lines_say_unit_source_gap_and_removed_operations(capsys):
     assert "5,973.75 KB" in text
     assert "KB = 1024 bytes, predicted" in text
     assert "gap to the optimum: 0.00% of 5,973.75 KB (proved, ideals)" in text
-    assert "14 operations fit no group" in text
+    assert "14 operations fit no group, left out of all totals" in text
     assert "n68 Gemm: its weights alone" in text
 
 
@@ -122,6 +122,17 @@ def test_unknown_dims_are_named_and_can_be_given(capsys, tmp_path):
     assert "--dim N=1" in fails(capsys, "fuse", path)
     data = run_json(capsys, "fuse", path, "--dim", "N=3", "--buffer-kb", "64")
     assert data["dram_bytes"] == 2 * (3 * 2 * 8 * 8) * 2
+
+
+def test_a_shape_behind_an_unknown_operator_can_be_given(capsys, tmp_path):
+    case = str(CASES / "unknown_custom_op.onnx")
+    told = fails(capsys, "fuse", case)
+    assert "--shape f=1x8x8" in told
+    out = str(tmp_path / "plan.json")
+    data = run_json(capsys, "fuse", case, "--shape", "f=1x4x4", "--out", out)
+    assert data["dram_bytes"] > 0
+    assert run_json(capsys, "fuse", case, "--plan", out)["dram_bytes"] == data["dram_bytes"]
+    assert "write sizes like N=1" in fails(capsys, "fuse", case, "--shape", "f=big")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from explorer.errors import InputError
 from explorer.fusion.group import FusionGroup, group_problem
-from explorer.fusion.network import FusionNetwork, bits
+from explorer.fusion.network import KB, FusionNetwork, bits
 from explorer.fusion.scheme import Scheme
 
 
@@ -118,8 +118,8 @@ def _problem_with(scheme: Scheme, mask: int, covered: int) -> str | None:
         return None
     name = network.nodes[next(bits(mask))].id
     return scheme.refusal(mask) or (
-        f"The group that begins with '{name}' needs {cost.demand_bytes} bytes of {scheme.capacity_bytes}; "
-        "split it."
+        f"The group that begins with '{name}' needs {cost.demand_bytes / KB:,.2f} KB of a buffer of "
+        f"{scheme.capacity_bytes / KB:g} KB; split it."
     )
 
 

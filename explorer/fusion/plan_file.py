@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from explorer.errors import InputError
+from explorer.fusion.dims import Size, recorded_dims
 from explorer.fusion.network import KB, FusionNetwork, bits
 from explorer.fusion.plan import Plan
 from explorer.fusion.scheme import Scheme
@@ -35,7 +36,7 @@ class PlanFile:
     scheme: str
     capacity_bytes: int
     element_bytes: int
-    dims: tuple[tuple[str, int], ...]
+    dims: tuple[tuple[str, Size], ...]
     groups: tuple[tuple[str, ...], ...]
 
     @classmethod
@@ -55,14 +56,13 @@ class PlanFile:
             if not isinstance(group, list) or not all(isinstance(name, str) for name in group):
                 raise InputError("The plan's 'groups' must be a list of lists of node ids; export it again.")
             groups.append(tuple(group))
-        sizes = record.items_of("dims") if "dims" in record else []
         return cls(
             model=record.text("model"),
             network=record.text("network"),
             scheme=record.text("scheme"),
             capacity_bytes=record.integer("capacity_bytes", minimum=1),
             element_bytes=record.integer("element_bytes", minimum=1),
-            dims=tuple((name, Record({name: size}, _WHAT).integer(name)) for name, size in sizes),
+            dims=recorded_dims(record, "dims") if "dims" in record else (),
             groups=tuple(groups),
         )
 
@@ -93,7 +93,7 @@ class PlanFile:
         return Plan.of(scheme, self.groups)
 
 
-def plan_json(plan: Plan, dims: Mapping[str, int] | None = None) -> dict[str, object]:
+def plan_json(plan: Plan, dims: Mapping[str, Size] | None = None) -> dict[str, object]:
     """A plan as plain values, to be read again by ``PlanFile``."""
     network = plan.scheme.network
     return {

@@ -24,6 +24,7 @@ from explorer.fusion import (
     optimum_steps,
     plan_json,
 )
+from explorer.fusion.dims import Size
 from explorer.graph import Graph
 from explorer.records import write_json
 from explorer.runtime.executor import CancelToken
@@ -60,7 +61,7 @@ class Host(Protocol):
 class _Known:
     """What was found out about one graph."""
 
-    networks: dict[tuple[int, tuple[tuple[str, int], ...]], FusionNetwork] = field(default_factory=dict)
+    networks: dict[tuple[int, tuple[tuple[str, Size], ...]], FusionNetwork] = field(default_factory=dict)
     schemes: dict[FusionSettings, Scheme] = field(default_factory=dict)
     optima: dict[FusionSettings, Optimum] = field(default_factory=dict)
     asked: set[FusionSettings] = field(default_factory=set)
@@ -102,7 +103,7 @@ class FusionBench:
         scheme: str | None = None,
         buffer_bytes: int | None = None,
         element_bytes: int | None = None,
-        dims: Mapping[str, int] | None = None,
+        dims: Mapping[str, Size] | None = None,
     ) -> None:
         """Change some of the settings; ``view`` says whether they make sense for the graph."""
         old = self._settings

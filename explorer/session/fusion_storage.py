@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from explorer.errors import InputError
 from explorer.fusion import Optimum, PlanFile, plan_json
+from explorer.fusion.dims import recorded_dims
 from explorer.records import Record
 from explorer.session.fusion_values import FoundPlan, FusionSettings, FusionState
 
@@ -75,9 +76,12 @@ def _settings_json(settings: FusionSettings) -> dict[str, Any]:
 
 
 def _read_settings(record: Record) -> FusionSettings:
-    dims = tuple((name, Record({name: size}, "size").integer(name)) for name, size in record.items_of("dims"))
-    buffer_bytes = record.integer("buffer_bytes", minimum=1)
-    return FusionSettings(record.text("scheme"), buffer_bytes, record.integer("element_bytes"), dims)
+    return FusionSettings(
+        scheme=record.text("scheme"),
+        buffer_bytes=record.integer("buffer_bytes", minimum=1),
+        element_bytes=record.integer("element_bytes", minimum=1),
+        dims=recorded_dims(record, "dims"),
+    )
 
 
 def _plan_json(found: FoundPlan) -> dict[str, Any]:

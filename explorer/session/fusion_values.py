@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from explorer.fusion import KB, Blame, BufferReport, Optimum, Plan, PlanSearch
+from explorer.fusion.dims import Size
 from explorer.fusion.optimum import gap_ratio
 
 
@@ -16,7 +17,7 @@ class FusionSettings:
     scheme: str = "lbdf"
     buffer_bytes: int = 128 * KB
     element_bytes: int = 2
-    dims: tuple[tuple[str, int], ...] = ()
+    dims: tuple[tuple[str, Size], ...] = ()
 
     @property
     def text(self) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from explorer.errors import ExplorerError
+from explorer.fusion.dims import read_dims
 from explorer.graph import GraphSummary
 from explorer.session import Job, Session, Snapshot
 from explorer.session.fusion_values import FusionView
 from explorer.ui import fuse_overlays as overlays
 from explorer.ui.controller import Controller
 from explorer.ui.graphview import ScaleColouring
-from explorer.ui.panels.fuse import GROUP, FuseActions, FusePanel, parse_dims
+from explorer.ui.panels.fuse import GROUP, FuseActions, FusePanel
 from explorer.ui.panels.graph import GraphPanel
 from explorer.ui.pump import Pump
 from explorer.ui.strip import Strip
@@ -104,7 +105,7 @@ class FuseDesk:
     # What people do
 
     def _configure(self, dims_text: str | None = None, **changes: Any) -> None:  # noqa: ANN401 (settings of several types)
-        dims = None if dims_text is None else parse_dims(dims_text)
+        dims = None if dims_text is None else read_dims(dims_text)
         self._need().fusion.configure(dims=dims, **changes)
         self.refresh()
 

@@ -13,7 +13,7 @@ from explorer.runtime import InlineExecutor, Measurer
 from explorer.runtime.cache import NoCache
 from explorer.session import Session
 from explorer.ui.app import FUSE, HISTORY, NODE, App
-from explorer.ui.panels.fuse import GROUP, PLANS, parse_dims
+from explorer.ui.panels.fuse import GROUP, PLANS
 from tests.models import model
 
 
@@ -201,15 +201,12 @@ def test_unknown_dims_can_be_given():
     app.tabs.selected_index = FUSE
     panel = app.fuse.panel
     assert panel.dims.layout.display == ""
+    assert "for example N=1." in panel.totals.value
     panel.dims.value = "N=two"
     assert "no size of a dimension" in app.strip.text
     panel.dims.value = "N=2"
     assert "1.00 KB" in panel.totals.value
     app.close()
-
-
-def test_dims_are_read():
-    assert parse_dims(" N=1, x:0=3 ,") == {"N": 1, "x:0": 3}
 
 
 def test_hostile_names_stay_text(app):

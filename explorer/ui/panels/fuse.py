@@ -10,8 +10,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from explorer.errors import InputError
 from explorer.fusion import KB
+from explorer.fusion.dims import dims_text
 from explorer.session.fusion_values import FusionView, PlanFacts
 from explorer.ui.bill import Bill
 from explorer.ui.bill.wire import Names, kb_text
@@ -104,7 +104,10 @@ class FusePanel:
         )
         self.element = field(widgets.Dropdown(options=_ELEMENTS, value=2, description="Element"))
         self.dims = field(
-            widgets.Text(placeholder="N=1, S=128", description="Sizes of unknown dimensions"), grow=True
+            widgets.Text(
+                placeholder="N=1, S=128; a whole shape: f=1x8x8", description="Sizes of unknown dimensions"
+            ),
+            grow=True,
         )
         self.dims.continuous_update = False
         for widget, change in (
@@ -209,7 +212,7 @@ class FusePanel:
             sizes = sorted([*known, settings.buffer_bytes])
             self.buffer.options = [(f"{size / KB:g} KB", size) for size in sizes]
         self.buffer.value = settings.buffer_bytes
-        self.dims.value = ", ".join(f"{name}={size}" for name, size in settings.dims)
+        self.dims.value = dims_text(dict(settings.dims))
         asks = view.problem is not None and "dims=" in view.problem
         self.dims.layout.display = "" if asks or settings.dims else "none"
 
@@ -280,17 +283,6 @@ class FusePanel:
             yield
         finally:
             self._muted = before
-
-
-def parse_dims(text: str) -> dict[str, int]:
-    """Sizes from a text such as "N=1, S=128"; raises InputError for anything else."""
-    found = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, size = part.rpartition("=")
-        if not name.strip() or not size.strip().isdigit():
-            raise InputError(f"'{part}' is no size of a dimension; write them like N=1, S=128.")
-        found[name.strip()] = int(size)
-    return found
 
 
 def _set_options(widget: Any, options: list[tuple[str, str]], value: str) -> None:  # noqa: ANN401 (ipywidgets is untyped)

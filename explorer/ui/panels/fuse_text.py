@@ -6,6 +6,7 @@ import html
 from collections.abc import Callable
 
 from explorer.fusion import KB
+from explorer.fusion.dims import with_example
 from explorer.session.fusion_values import Choice, FusionView, PlanFacts
 from explorer.ui.bill.wire import kb_text
 from explorer.ui.panels.parts import muted
@@ -20,7 +21,8 @@ _MOST_REMOVED = 30
 def totals_html(view: FusionView) -> str:
     """The card: traffic of the current plan, what it saves, its gap, what is left out."""
     if view.problem is not None:
-        return f'<div role="alert"><b class="explorer-slower">✕ No plan</b> {html.escape(view.problem)}</div>'
+        problem = with_example(view.problem, lambda name, size: f"{name}={size}")
+        return f'<div role="alert"><b class="explorer-slower">✕ No plan</b> {html.escape(problem)}</div>'
     facts = view.current
     if facts is None:
         return muted("No plan yet.")
