@@ -165,7 +165,8 @@ class FusionBench:
     def view(self) -> FusionView:
         """What there is under the current settings; works out what takes no time worth mentioning.
 
-        That is a greedy plan, and the optimum where it is found within ``INSTANT_SECONDS``.
+        That is a greedy plan, and the optimum where it is found within ``INSTANT_SECONDS``; where it is not,
+        a plan of intervals, which is never worse than no fusion.
         """
         settings = self._settings
         try:
@@ -366,18 +367,25 @@ class FusionBench:
                 note()
 
     def _ask_instantly(self, settings: FusionSettings, scheme: Scheme, known: _Known) -> None:
-        """A greedy plan, and the optimum if it comes quickly; asked once for each setting."""
+        """A greedy plan, and the optimum or else a plan of intervals; asked once for each setting."""
         with self._lock:
             if settings in known.asked:
                 return
             known.asked.add(settings)
-        greedy = make_search("greedy", scheme)
-        greedy.run(1)
-        self._keep(known, FoundPlan.searched(greedy, settings, 0), is_news=False)
-        if settings in known.optima or settings.buffer_bytes >= known.slow.get(
-            settings.scheme, settings.buffer_bytes + 1
-        ):
-            return
+        search = make_search("greedy", scheme)
+        search.run(1)
+        greedy = self._keep(known, FoundPlan.searched(search, settings, 0), is_news=False)
+        if not self._find_at_once(settings, scheme, known):
+            intervals = FoundPlan.of_intervals(scheme, settings, INSTANT_SECONDS / 2)
+            if intervals.plan.dram_bytes < greedy.plan.dram_bytes:
+                self._keep(known, intervals, is_news=False)
+
+    def _find_at_once(self, settings: FusionSettings, scheme: Scheme, known: _Known) -> bool:
+        """Whether the optimum is known, or found within the time a move of the slider may take."""
+        if settings in known.optima:
+            return True
+        if settings.buffer_bytes >= known.slow.get(settings.scheme, settings.buffer_bytes + 1):
+            return False
         deadline = time.monotonic() + INSTANT_SECONDS
         for step in optimum_steps(scheme, time_limit_seconds=OPTIMUM_SECONDS):
             if step.optimum is not None:
@@ -385,7 +393,8 @@ class FusionBench:
                 self._keep(known, FoundPlan.best(step.optimum, settings), is_news=False)
             elif time.monotonic() > deadline:
                 known.slow[settings.scheme] = settings.buffer_bytes
-                break
+                return False
+        return True
 
     def _keep(self, known: _Known, found: FoundPlan, *, is_news: bool = True) -> FoundPlan:
         """Note a plan and work with it; what nobody asked for does not push aside what somebody did."""
@@ -433,4 +442,4 @@ class FusionBench:
 
 
 def _is_work(found: FoundPlan) -> bool:
-    return found.search not in {"greedy", "exact"} or found.seconds >= INSTANT_SECONDS
+    return found.search not in {"greedy", "exact", "interval"} or found.seconds >= INSTANT_SECONDS

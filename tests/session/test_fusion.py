@@ -221,6 +221,18 @@ def test_an_optimum_that_takes_long_is_left_to_a_job(bench, monkeypatch):
     assert bench.view().current.gap_ratio == 0
 
 
+def test_where_the_optimum_takes_long_the_plan_is_never_worse_than_no_fusion(session, bench, monkeypatch):
+    """Under BRR a group that fills the buffer reads its weights again and again: greedy is worse than nothing."""
+    monkeypatch.setattr(bench, "_find_at_once", lambda *_: False)
+    bench.configure(scheme="brr")
+    view = bench.view()
+    greedy, intervals = view.plans
+    assert greedy.dram_bytes > greedy.layer_by_layer_bytes
+    assert intervals.dram_bytes < intervals.layer_by_layer_bytes
+    assert view.current.found.search == "interval"
+    assert bench.work == ()
+
+
 def test_refusals_are_sentences_and_can_be_undone():
     with open_session(load("mobilenet_v3_small")) as session:
         session.fusion.configure(scheme="brr")

@@ -75,6 +75,7 @@ class FusePanel:
     def __init__(self, actions: FuseActions) -> None:
         self._actions = actions
         self._muted = False
+        self._suggested = ""
         self._view: FusionView | None = None
         self.chart: Chart | None = None
         self._make_settings()
@@ -231,9 +232,10 @@ class FusePanel:
         if view.compared is None:
             self.drawn.value = "a"
         self.table.value = comparison_html(view.current, view.compared)
-        if view.current is not None:
-            settings = view.current.found.settings
-            self.path.value = f"{name}-{settings.scheme}-{settings.buffer_bytes / KB:g}kb.plan.json"
+        settings = view.settings
+        suggested = f"{name}-{settings.scheme}-{settings.buffer_bytes / KB:g}kb.plan.json"
+        if suggested != self._suggested:  # what somebody typed stays
+            self._suggested = self.path.value = suggested
 
     def _render_groups(self, view: FusionView) -> None:
         facts = self.drawn_plan
