@@ -76,11 +76,46 @@ def optimise(app: AppPage) -> None:
     app.idle()
 
 
+def roofline(app: AppPage) -> None:
+    """Each executed operator under the target's measured roofs."""
+    app.tab("Runtime")
+    app.press("Roofline")
+    app.press("Measure roofline")
+    app.page.locator(".explorer-rt-chart .point").first.wait_for(timeout=WORK_MS)
+    app.idle()
+    app.page.locator(".explorer-rt-chart .point").first.hover(force=True)
+
+
+def view(app: AppPage) -> None:
+    """The runtime's own graph beside the model, every candidate compared."""
+    app.tab("Runtime")
+    app.press("Runtime's view")
+    app.press("Ask the runtime")
+    app.page.get_by_role("button", name="Side by side").wait_for(timeout=WORK_MS)
+    app.idle()
+
+
+def portability(app: AppPage) -> None:
+    """A small matrix by screening: two levels and an operator sum, minutes of measuring."""
+    app.tab("Runtime")
+    app.press("Portability")
+    app.choose("Cells", "screening, up to 10 s each")
+    line = app.app.locator(".explorer-rt-line", has_text="all optimisations")
+    line.get_by_role("checkbox", name="by operator sum").check()
+    app.app.locator(".explorer-rt-part").get_by_role("spinbutton", name="Budget").fill("6")
+    app.press("Run")
+    app.page.locator(".hm-cell").nth(5).wait_for(timeout=LONG_MS)
+    app.idle()
+
+
 PICTURES: dict[str, tuple[str, str, bool, Callable[[AppPage], None]]] = {
     "app-light": ("resnet18", "ort:level=all,threads=1", False, light),
     "app-dark": ("efficientnet_b0", "ort:level=all,threads=1", True, dark),
     "app-diff": ("resnet18", "ort:level=all,threads=1", False, diff),
     "app-measured": ("squeezenet1_1", "ort:level=disable,threads=1", False, measured),
+    "app-roofline": ("mobilenet_v2", "ort:level=all,threads=1", True, roofline),
+    "app-view": ("resnet18", "ort:level=all,threads=1", False, view),
+    "app-portability": ("squeezenet1_1", "ort:level=all,threads=1", False, portability),
     "app-optimise": ("resnet18", "ort:level=disable,threads=1", False, optimise),
 }
 

@@ -127,11 +127,11 @@ def _cell(cell: Cell | None, is_own: bool) -> str:
         return f'<td class="hm-none{own}" title="{html.escape(cell.failure)}">could not be timed{note}</td>'
     delta, kind = cell.delta, cell.delta.verdict.value.lower()
     title = f"{interval_text(delta)}, {delta.source.value.lower()} on {delta.target}, {delta.protocol}"
-    low_high = "" if delta.verdict is Verdict.IDENTICAL else f"{delta.low:.2f} … {delta.high:.2f}"
+    low_high = "" if delta.verdict is Verdict.IDENTICAL else f"{delta.low:.3f} … {delta.high:.3f}"
     return (
         f'<td class="hm-cell hm-{kind}{own}" style="--hm-mix:{mix_percent(delta.ratio):.0f}%;'
         f'--hm-tone:var(--hm-{"faster" if delta.ratio < 1 else "slower"})" title="{html.escape(title)}">'
-        f'<div class="hm-ratio">{_SIGNS[delta.verdict]} {delta.ratio:.2f}</div>'
+        f'<div class="hm-ratio">{_SIGNS[delta.verdict]} {delta.ratio:.3f}</div>'
         f'<div class="hm-interval">{low_high}</div>'
         f'<div class="hm-verdict">{_WORDS[delta.verdict]}</div>{note}</td>'
     )

@@ -46,9 +46,9 @@ def cells(text: str) -> list[str]:
 
 def test_each_cell_has_ratio_interval_and_verdict():
     assert cells(matrix_html(MATRIX)) == [
-        "▼ 0.80 0.78 … 0.82 faster its own target",
-        "▲ 1.25 1.22 … 1.28 slower than unoptimised",
-        "≈ 1.00 0.97 … 1.02 within noise",
+        "▼ 0.800 0.780 … 0.820 faster its own target",
+        "▲ 1.250 1.220 … 1.280 slower than unoptimised",
+        "≈ 1.000 0.970 … 1.020 within noise",
         "could not be timed",
     ]
 

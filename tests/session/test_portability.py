@@ -147,7 +147,7 @@ def test_a_matrix_is_written_as_json_or_as_a_page_and_read_again(session, tmp_pa
     assert read_matrix(written) == matrix
     page = session.write_matrix(tmp_path / "m.html").read_text()
     assert page.startswith("<!doctype html>")
-    assert "1.25" in page
+    assert "▲ 1.250</div>" in page
     session.known.matrix = None
     assert session.read_matrix(written) == matrix
     assert session.snapshot().matrix == matrix
