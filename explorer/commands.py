@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BENCHMARKS = {
     "calibrate": "explorer.bench.calibrate",
     "fusion": "explorer.bench.fusion",
+    "greedy": "explorer.bench.greedy",
     "peers": "explorer.bench.peers",
     "portability": "explorer.bench.portability",
     "regions": "explorer.bench.regions",

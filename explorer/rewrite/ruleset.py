@@ -43,6 +43,11 @@ class RuleSet:
         """The rules with these names; InputError for an unknown one."""
         return RuleSet(self[name] for name in names)
 
+    def of_families(self, letters: Iterable[str]) -> RuleSet:
+        """The rules of these families of the catalogue (``"A"``: elimination, folding, sharing)."""
+        wanted = set(letters)
+        return RuleSet(rule for rule in self if rule.family[0] in wanted)
+
     def without(self, names: Iterable[str]) -> RuleSet:
         """All rules but these; InputError for an unknown name."""
         left_out = {self[name].name for name in names}

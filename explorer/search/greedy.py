@@ -17,6 +17,7 @@ from explorer.rewrite import EquivalenceReport, NumericClass, RuleSet, Scan, loo
 from explorer.search.events import Evaluated, Evaluating, Event, Failed, Finished, Proposed, Taken
 from explorer.search.moves import AppliedMove, Move, apply_move, group_moves
 from explorer.search.prior import rough_ns
+from explorer.search.simplify import FOLDING_FAMILIES, simplify
 
 PROMISING_RATIO = 0.985
 """Below this, an inconclusive comparison is worth repeating with care."""
@@ -69,16 +70,34 @@ class Greedy:
     _guessed: dict[Move, float] = field(default_factory=dict, init=False)
     _applied: dict[Move, AppliedMove] = field(default_factory=dict, init=False)
     _scanned: tuple[Graph, Scan] | None = field(default=None, init=False)
+    _folded: Move | None = field(default=None, init=False)
 
     def events(self) -> Generator[Event, Answer | None, None]:
         """Run until no move gains, the budget is spent, or the consumer closes the generator."""
         self._visited.add(self.graph.fingerprint())
+        self._fold()
         while True:
             best = yield from self._best_move()
             if best is None:
                 yield Finished(self._why_finished(), self.spent)
                 return
             yield from self._propose(best)
+
+    def _fold(self) -> None:
+        """Try first what folds and eliminates, all at once: it opens the rest, whatever it gains itself."""
+        folding = self.rules.of_families(FOLDING_FAMILIES)
+        folded = simplify(self.graph, folding, self.banned)
+        if folded is not None:
+            self._folded = folded.move
+            self._applied[folded.move] = folded
+            self._guessed[folded.move] = 0.0
+            self._pending.append(folded.move)
+
+    def _length(self, move: Move) -> int:
+        """Moves in a chain; all the folding at its beginning counts as one."""
+        folded = () if self._folded is None else self._folded.chain
+        starts_folded = folded and move.chain[: len(folded)] == folded
+        return len(move.chain) - (len(folded) - 1 if starts_folded else 0)
 
     def _propose(self, tried: _Tried) -> Generator[Event, Answer | None, None]:
         move, graph = tried.applied.move, tried.applied.graph
@@ -129,7 +148,7 @@ class Greedy:
         """All sites of each rule together, and the parts of sets that did not pay as a whole."""
         found = [c for c in self._sites().enumeration().candidates if c.place not in self.banned]
         offered = {c.place for c in found}
-        self._pending = [m for m in self._pending if not offered.isdisjoint(m.places)]
+        self._pending = [m for m in self._pending if not offered.isdisjoint(m.chain[0].places)]
         fresh = [move for move in group_moves(found) if move not in self._settled]
         self._guess(fresh)
         return list(dict.fromkeys([*fresh, *(m for m in self._pending if m not in self._settled)]))
@@ -157,7 +176,7 @@ class Greedy:
         """What becomes possible after a move that simplifies the graph without gaining by itself."""
         move, graph = tried.applied.move, tried.applied.graph
         is_neutral = tried.delta.verdict is not Verdict.SLOWER
-        if not is_neutral or self._guessed.get(move, 1.0) >= 1.0 or len(move.rules) >= _LONGEST_CHAIN:
+        if not is_neutral or self._guessed.get(move, 1.0) >= 1.0 or self._length(move) >= _LONGEST_CHAIN:
             return []
         now = self._sites()
         known = {c.place for c in now.enumeration().candidates}

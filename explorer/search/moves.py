@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from explorer.graph import Graph
 from explorer.rewrite import Candidate, RuleSet, apply_many, find_candidates
 
+_MOST_NAMED = 4  # moves of a chain that a label lists
+
 
 @dataclass(frozen=True)
 class Move:
@@ -33,14 +35,21 @@ class Move:
     @property
     def label(self) -> str:
         """Such as "fold-batchnorm-into-conv at 20 places, then fuse-conv-activation at 17 places"."""
-        count = len(self.places)
-        own = f"{self.rule} at {count} places" if count > 1 else self.places[0]
-        return own if self.after is None else f"{self.after.label}, then {own}"
+        chain = self.chain
+        if len(chain) > _MOST_NAMED:
+            places = sum(len(move.places) for move in chain)
+            return f"{_own_label(chain[0])} and {len(chain) - 1} more moves, {places} places in all"
+        return ", then ".join(_own_label(move) for move in chain)
+
+    @property
+    def chain(self) -> tuple[Move, ...]:
+        """The moves before it and itself, in order."""
+        return (self,) if self.after is None else (*self.after.chain, self)
 
     @property
     def rules(self) -> tuple[str, ...]:
         """The rules it uses, in order."""
-        return (self.rule,) if self.after is None else (*self.after.rules, self.rule)
+        return tuple(move.rule for move in self.chain)
 
     def halves(self) -> tuple[Move, ...]:
         """The two halves of the set, in graph order; () for a single site."""
@@ -60,6 +69,11 @@ class AppliedMove:
     move: Move
     graph: Graph
     candidates: tuple[Candidate, ...]
+
+
+def _own_label(move: Move) -> str:
+    count = len(move.places)
+    return f"{move.rule} at {count} places" if count > 1 else move.places[0]
 
 
 def group_moves(candidates: Iterable[Candidate], after: Move | None = None) -> list[Move]:

@@ -96,6 +96,40 @@ def test_a_neutral_rewrite_is_taken_only_together_with_one_it_opens():
     assert len(taken[0].candidates) == 4
 
 
+def folded_products() -> Graph:
+    """A division by what only constant folding, four nodes deep, shows to be constant."""
+    return graph_of(
+        """(float[1,4] x) => (float[1,4] y) {
+            a = Add(one, one)
+            b = Mul(a, half)
+            c = Add(b, b)
+            d = Mul(c, half)
+            y = Div(x, d)
+        }""",
+        one=np.ones(1, dtype="f4"),
+        half=np.full(1, 0.75, dtype="f4"),
+    )
+
+
+def test_folding_comes_first_and_counts_as_one_move():
+    events = list(search(folded_products(), run_ns=lambda graph, _: 1e6 * max(len(graph.nodes), 1)).events())
+    first = next(event for event in events if isinstance(event, Evaluated))
+    assert len(first.move.chain) > 1
+    (taken,) = [event for event in events if isinstance(event, Taken)]
+    assert taken.move == first.move
+    assert len(taken.candidates) == sum(len(move.places) for move in first.move.chain)
+
+
+def test_what_neutral_folding_opens_is_found_however_long_the_chain():
+    def run_ns(graph: Graph, _target: Target) -> float:
+        return 2e6 if "Div" in ops(graph) else 1e6
+
+    events = list(search(folded_products(), run_ns=run_ns).events())
+    (taken,) = [event for event in events if isinstance(event, Taken)]
+    assert taken.delta.ratio == pytest.approx(0.5)
+    assert taken.move.rule == "div-to-mul"
+
+
 def test_the_budget_is_kept():
     greedy = search(two_blocks(), run_ns=lambda _graph, _target: 1e6, budget=3)
     events = list(greedy.events())

@@ -11,7 +11,9 @@ from explorer.rewrite.rules import (
     bias_gelu,
     branches,
     casts,
+    channel_padding,
     channel_scale,
+    channel_shuffle,
     clips,
     concat_convs,
     concats,
@@ -19,6 +21,7 @@ from explorer.rewrite.rules import (
     conv_chain,
     conv_sum,
     dead,
+    dead_taps,
     depth_space,
     distributive,
     einsum,
@@ -76,6 +79,7 @@ from explorer.rewrite.rules import (
     transpose_unary,
     transposes,
     unary_concat,
+    winograd,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -153,4 +157,8 @@ RULES: tuple[Rule, ...] = (
     *depth_space.RULES,
     *reductions.RULES,
     *gathers.RULES,
+    *winograd.RULES,
+    *dead_taps.RULES,
+    *channel_padding.RULES,
+    *channel_shuffle.RULES,
 )

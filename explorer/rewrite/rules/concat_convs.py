@@ -30,7 +30,7 @@ from explorer.rewrite.rules.kernel_size import (
     Window,
     border_to,
     enlarged,
-    enlarged_bytes,
+    kernel_bytes,
     window_of,
     with_window,
 )
@@ -270,7 +270,7 @@ def _has_bias(run: Sequence[_Branch]) -> bool:
 
 def _bytes(run: Sequence[_Branch], window: Window | None) -> int:
     weights = [weight_of(branch.conv) for branch in run]
-    size = sum(nbytes(w) if window is None else enlarged_bytes(w, window) for w in weights)
+    size = sum(nbytes(w) if window is None else kernel_bytes(w, window) for w in weights)
     if not _has_bias(run):
         return size
     filters = (dim(weight, 0) for weight in weights)

@@ -69,7 +69,7 @@ class EnlargeConvKernel(Rule):
                 yield Refusal(f"a window of {other.name} with its strides and pads does not cover this one")
                 continue
             weight = weight_of(node)
-            size = enlarged_bytes(weight, other)
+            size = kernel_bytes(weight, other)
             summary = f"{text(node.outputs[0])}: the kernel {own.name} becomes {other.name}"
             bindings = {"window": other, "border": border}
             yield Match((node,), (node.outputs[0],), bindings, other.name, summary, size, (weight,))
@@ -78,7 +78,7 @@ class EnlargeConvKernel(Rule):
         """The same Conv with a larger kernel and larger pads."""
         (conv,) = match.nodes
         weight = enlarged(array(conv.inputs[1]), match["border"])
-        return [_with_window(conv, weight, match["window"], match.outputs[0], build)]
+        return [rewindowed(conv, weight, match["window"], match.outputs[0], build)]
 
 
 class CropConvKernel(PatternRule):
@@ -111,26 +111,31 @@ class CropConvKernel(PatternRule):
             raise Refusal(
                 f"the border of {text(weight)} is zero, but the pads are {[*own.begins, *own.ends]}"
             )
-        window = _cropped(own, border)
-        shape, summary = (
-            dims(weight) or (),
-            f"{text(node.outputs[0])}: the kernel {own.name} becomes {window.name}",
-        )
-        size = int(np.prod([*shape[:2], *window.kernel])) * element_bytes(weight)
-        bindings = {"window": window, "border": border}
-        return Match((node,), (node.outputs[0],), bindings, window.name, summary, size, (weight,))
+        return crop_match(node, own, border, weight)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """The same Conv with a smaller kernel and smaller pads."""
-        (conv,) = match.nodes
-        weight = array(conv.inputs[1])
-        inner = [
-            slice(before, size - after)
-            for size, (before, after) in zip(weight.shape[2:], match["border"], strict=True)
-        ]
-        everything = slice(None)
-        cropped = weight[(everything, everything, *inner)]
-        return [_with_window(conv, cropped, match["window"], match.outputs[0], build)]
+        return [crop(match, build)]
+
+
+def crop_match(conv: ir.Node, own: Window, border: Sequence[tuple[int, int]], weight: ir.Value) -> Match:
+    """The match of a Conv whose kernel loses a border (before, after) per axis."""
+    window = cropped(own, border)
+    summary = f"{text(conv.outputs[0])}: the kernel {own.name} becomes {window.name}"
+    bindings = {"window": window, "border": border}
+    size = kernel_bytes(weight, window)
+    return Match((conv,), (conv.outputs[0],), bindings, window.name, summary, size, (weight,))
+
+
+def crop(match: Match, build: Builder) -> ir.Value:
+    """The Conv of a ``crop_match`` with its smaller kernel and pads."""
+    (conv,) = match.nodes
+    weight = array(conv.inputs[1])
+    sizes = zip(weight.shape[2:], match["border"], strict=True)
+    inner = [slice(before, size - after) for size, (before, after) in sizes]
+    everything = slice(None)
+    smaller = weight[(everything, everything, *inner)]
+    return rewindowed(conv, smaller, match["window"], match.outputs[0], build)
 
 
 def window_of(conv: ir.Node) -> Window | None:
@@ -168,7 +173,7 @@ def enlarged(weight: np.ndarray, border: Sequence[tuple[int, int]]) -> np.ndarra
     return np.pad(weight, [(0, 0), (0, 0), *border])
 
 
-def enlarged_bytes(weight: ir.Value, window: Window) -> int:
+def kernel_bytes(weight: ir.Value, window: Window) -> int:
     """Bytes of a weight with the kernel of another window."""
     shape = dims(weight) or ()
     return int(np.prod([*shape[:2], *window.kernel])) * element_bytes(weight)
@@ -184,9 +189,8 @@ def with_window(conv: ir.Node, window: Window) -> dict[str, object]:
     return attributes_of(conv, "auto_pad", **changed)
 
 
-def _with_window(
-    conv: ir.Node, weight: np.ndarray, window: Window, like: ir.Value, build: Builder
-) -> ir.Value:
+def rewindowed(conv: ir.Node, weight: np.ndarray, window: Window, like: ir.Value, build: Builder) -> ir.Value:
+    """The same Conv with another kernel and the window that goes with it."""
     hint = conv.inputs[1].name if conv.inputs[1] is not None else "weight"
     operands = [conv.inputs[0], build.constant(weight, f"{hint}_{window.name}"), *conv.inputs[2:]]
     return build.op("Conv", operands, with_window(conv, window), like=like)
@@ -231,7 +235,8 @@ def _within_pads(border: Sequence[tuple[int, int]], own: Window) -> tuple[tuple[
     return tuple((min(b, begin // step), min(a, end // step)) for (b, a), begin, end, step in limits)
 
 
-def _cropped(own: Window, border: Sequence[tuple[int, int]]) -> Window:
+def cropped(own: Window, border: Sequence[tuple[int, int]]) -> Window:
+    """The window without a border (before, after) per axis; the pads shrink with it."""
     before, after = [b for b, _ in border], [a for _, a in border]
     kernel = tuple(k - b - a for k, b, a in zip(own.kernel, before, after, strict=True))
     return Window(

@@ -1,0 +1,83 @@
+"""Measured greedy search on every sample at the runtime's own best level: does anything beat ONNX Runtime alone?
+
+The evidence behind "beyond the catalogue": per model the moves that were compared, what each gained, what was
+kept, and the validated time of the result against the original. Run it as ``explorer bench greedy``; hours on
+two cores, and what was measured before comes from the cache.
+"""
+
+from __future__ import annotations
+
+import sys
+from math import exp, log
+from typing import Any
+
+from explorer.errors import ExplorerError
+from explorer.graph import sample_names
+from explorer.runtime import Delta, Measurer, Verdict
+from explorer.search import Evaluated, Failed, Taken
+from explorer.session import Session
+from explorer.session.optimise import Confirmed, OptimiseEvent
+
+TARGET = "ort:level=all,threads=1"
+BUDGET = 12
+
+
+def run(models: tuple[str, ...] = (), budget: int = BUDGET, target: str = TARGET) -> dict[str, Any]:
+    """Optimise every model (all samples by default); see ``summarise``."""
+    names = models or tuple(sample_names())
+    with Measurer() as measurer:
+        rows = {name: _say(name, _row(name, budget, target, measurer)) for name in names}
+    return summarise(rows, budget, target)
+
+
+def summarise(rows: dict[str, dict[str, Any]], budget: int, target: str) -> dict[str, Any]:
+    """The geometric mean of the time ratios, where nothing was kept counts as 1; and the models that got slower."""
+    ratios = {name: row["delta"]["ratio"] for name, row in rows.items() if "delta" in row}
+    slower = [
+        name for name, row in rows.items() if row.get("delta", {}).get("verdict") == Verdict.SLOWER.name
+    ]
+    mean = exp(sum(map(log, ratios.values())) / len(ratios)) if ratios else None
+    return {
+        "target": target,
+        "budget": budget,
+        "models": rows,
+        "geometric_mean_ratio": mean,
+        "kept": sum(row.get("delta", {}).get("verdict") == Verdict.FASTER.name for row in rows.values()),
+        "slower": slower,
+        "note": "moves: screening; the result against the original: validated, and taken back unless faster",
+    }
+
+
+def _row(name: str, budget: int, target: str, measurer: Measurer) -> dict[str, Any]:
+    try:
+        with Session(name, target=target, measurer=measurer) as session:
+            before = len(session.graph.nodes)
+            events = list(session.optimise(budget=budget))
+            return {"nodes": [before, len(session.graph.nodes)], **_told(events)}
+    except ExplorerError as error:
+        return {"failed": str(error)}
+
+
+def _told(events: list[OptimiseEvent]) -> dict[str, Any]:
+    compared = [
+        {"move": e.move.label, "rule": e.move.rule, **e.delta.to_json()}
+        for e in events
+        if isinstance(e, Evaluated)
+    ]
+    refused = [{"move": e.move.label, "reason": e.reason} for e in events if isinstance(e, Failed)]
+    taken = [e.move.label for e in events if isinstance(e, Taken)]
+    told: dict[str, Any] = {"compared": compared, "refused": refused, "taken": taken}
+    for event in events:
+        if isinstance(event, Confirmed):
+            told |= {"delta": event.delta.to_json(), "control": _plain(event.measurement.control)}
+            told |= {"conclusion": event.sentence}
+    return told
+
+
+def _plain(delta: Delta | None) -> dict[str, Any] | None:
+    return None if delta is None else delta.to_json()
+
+
+def _say(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    sys.stderr.write(f"{name}: {row.get('conclusion') or row.get('failed')}\n")
+    return row
