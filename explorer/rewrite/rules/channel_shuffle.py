@@ -69,17 +69,15 @@ class GatherShuffledChannels(Rule):
         ]
 
 
-def _order(
-    source: Sequence | None, middle: Sequence | None, result: Sequence | None
-) -> tuple[int, ...] | None:
+def _order(source: Dims | None, middle: Dims | None, result: Dims | None) -> tuple[int, ...] | None:
     """Which channel of the source is at each place of the result; None if this is no shuffle."""
     if source is None or middle is None or result is None or (len(source), len(middle)) != (4, 5):
         return None
-    channels, (groups, each) = source[1], middle[1:3]
-    if not all(isinstance(size, int) for size in (channels, groups, each, *source[2:])):
+    static = [size for size in (*source[1:], *middle[1:]) if isinstance(size, int)]
+    if len(static) != 7 or tuple(result) != tuple(source) or source[0] != middle[0]:
         return None
-    same_space = tuple(source[2:]) == tuple(middle[3:]) and source[0] == middle[0]
-    if tuple(result) != tuple(source) or not same_space or groups * each != channels:
+    channels, groups, each = static[0], *static[3:5]
+    if static[1:3] != static[5:] or groups * each != channels:
         return None
     return tuple(np.arange(channels).reshape(groups, each).T.ravel().tolist())
 
