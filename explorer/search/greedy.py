@@ -7,7 +7,7 @@ The search is a generator of events. It shows its next choice (``Proposed``) bef
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from explorer.cost import CostModel, Delta, Verdict
@@ -163,14 +163,25 @@ class Greedy:
     def _apply(self, move: Move) -> AppliedMove | None:
         """The graph after a move, or None if it breaks a promise, changes nothing, or was seen before."""
         if move not in self._applied:
-            try:
-                applied = apply_move(self.graph, move, self.rules)
-            except RewriteError:
-                return None
+            applied = self._apply_chain(move)
             if applied is None or applied.graph.fingerprint() in self._visited:
                 return None
             self._applied[move] = applied
         return self._applied[move]
+
+    def _apply_chain(self, move: Move) -> AppliedMove | None:
+        """The last move of a chain on what the moves before it gave, which is kept."""
+        before = None if move.after is None else self._apply(move.after)
+        if move.after is not None and before is None:
+            return None
+        start = self.graph if before is None else before.graph
+        try:
+            own = apply_move(start, replace(move, after=None), self.rules)
+        except RewriteError:
+            return None
+        if own is None or before is None:
+            return own
+        return AppliedMove(move, own.graph, (*before.candidates, *own.candidates))
 
     def _opened_by(self, tried: _Tried) -> list[Move]:
         """What becomes possible after a move that simplifies the graph without gaining by itself."""
