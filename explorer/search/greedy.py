@@ -184,10 +184,15 @@ class Greedy:
         return AppliedMove(move, own.graph, (*before.candidates, *own.candidates))
 
     def _opened_by(self, tried: _Tried) -> list[Move]:
-        """What becomes possible after a move that simplifies the graph without gaining by itself."""
+        """What becomes possible after a move that simplifies the graph without gaining by itself.
+
+        A chain goes on as long as the runtime does the same anyway, which costs no comparison to find out; after a
+        difference within noise, one more move is tried.
+        """
         move, graph = tried.applied.move, tried.applied.graph
-        is_neutral = tried.delta.verdict is not Verdict.SLOWER
-        if not is_neutral or self._guessed.get(move, 1.0) >= 1.0 or self._length(move) >= _LONGEST_CHAIN:
+        verdict, length = tried.delta.verdict, self._length(move)
+        is_neutral = verdict is Verdict.IDENTICAL or (verdict is Verdict.WITHIN_NOISE and length == 1)
+        if not is_neutral or self._guessed.get(move, 1.0) >= 1.0 or length >= _LONGEST_CHAIN:
             return []
         now = self._sites()
         known = {c.place for c in now.enumeration().candidates}

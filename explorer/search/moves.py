@@ -37,8 +37,8 @@ class Move:
         """Such as "fold-batchnorm-into-conv at 20 places, then fuse-conv-activation at 17 places"."""
         chain = self.chain
         if len(chain) > _MOST_NAMED:
-            places = sum(len(move.places) for move in chain)
-            return f"{_own_label(chain[0])} and {len(chain) - 1} more moves, {places} places in all"
+            places = sum(len(move.places) for move in chain[:-1])
+            return f"{len(chain) - 1} moves at {places} places, then {_own_label(self)}"
         return ", then ".join(_own_label(move) for move in chain)
 
     @property
