@@ -1,7 +1,7 @@
 """Models as values: open, save, shapes, fingerprints, differences, statistics, sample models."""
 
 from explorer.graph.describe import EdgeInfo, GraphSummary, NodeInfo, TensorInfo, describe
-from explorer.graph.diff import GraphDiff, changed_nodes, diff
+from explorer.graph.diff import Contents, GraphDiff, changed_contents, contents, diff
 from explorer.graph.feeds import Feeds, FeedSet, Sizes, Style, check_feeds, make_feeds
 from explorer.graph.freeze import freeze_weights, frozen_sentence
 from explorer.graph.graph import (
@@ -17,6 +17,7 @@ from explorer.graph.samples import sample_names, samples_dir
 from explorer.graph.save import save
 
 __all__ = [
+    "Contents",
     "EdgeInfo",
     "FeedSet",
     "Feeds",
@@ -28,9 +29,10 @@ __all__ = [
     "Style",
     "TensorInfo",
     "bodies_of",
-    "changed_nodes",
+    "changed_contents",
     "check_feeds",
     "constant_tensor",
+    "contents",
     "describe",
     "diff",
     "freeze_weights",

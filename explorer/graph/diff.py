@@ -12,6 +12,8 @@ import onnx_ir as ir
 from explorer.graph.fingerprint import tensor_digest
 from explorer.graph.graph import Graph, bodies_of, constant_tensor, is_constant_node, node_id
 
+Contents = dict[str, tuple[object, ...]]
+
 
 @dataclass(frozen=True)
 class GraphDiff:
@@ -40,7 +42,7 @@ def diff(a: Graph, b: Graph) -> GraphDiff:
     Ids are stable through rewrites; two graphs opened separately share ids only if they have the same
     nodes in the same order. A node is *changed* if its operator, attributes or operands differ.
     """
-    added, removed, changed = changed_nodes(a, b)
+    added, removed, changed = changed_contents(contents(a), contents(b))
     old, new = _weights(a), _weights(b)
     return GraphDiff(
         added=added,
@@ -52,15 +54,19 @@ def diff(a: Graph, b: Graph) -> GraphDiff:
     )
 
 
-def changed_nodes(a: Graph, b: Graph) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+def contents(graph: Graph) -> Contents:
+    """What each node is (operator, attributes, operands), by id, to be compared with another version."""
+    return {node_id(node): _content(node) for node in graph.nodes}
+
+
+def changed_contents(
+    before: Contents, after: Contents
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Ids of the nodes that were added, removed and changed between two versions of one model."""
-    before = {node_id(n): n for n in a.nodes}
-    after = {node_id(n): n for n in b.nodes}
-    both = [i for i in before if i in after]
     return (
         tuple(i for i in after if i not in before),
         tuple(i for i in before if i not in after),
-        tuple(i for i in both if _content(before[i]) != _content(after[i])),
+        tuple(i for i, content in before.items() if i in after and content != after[i]),
     )
 
 

@@ -89,6 +89,7 @@ class Rule(ABC):
         evidence: what was measured or where it was reported.
         anchors: operators at which matching starts.
         reach: how many hops from the anchor a match may look (for incremental matching).
+        at_first_node: True if the rule looks at the graph as a whole and answers at its first node only.
         min_opset: smallest ai.onnx version the result needs.
         portable: False if the result needs com.microsoft operators.
         dtypes: element types of the replaced values that are accepted; None accepts all.
@@ -107,6 +108,7 @@ class Rule(ABC):
     evidence: ClassVar[str]
     anchors: ClassVar[tuple[str, ...]]
     reach: ClassVar[int] = 3
+    at_first_node: ClassVar[bool] = False
     min_opset: ClassVar[int] = 1
     portable: ClassVar[bool] = True
     dtypes: ClassVar[frozenset[ir.DataType] | None] = FLOATS

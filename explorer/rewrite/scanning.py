@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import onnx_ir as ir
 
-from explorer.graph import Graph, changed_nodes, is_constant_node, node_id
+from explorer.graph import Contents, Graph, changed_contents, contents, is_constant_node, node_id
 from explorer.graph.graph import bodies_of, holder_of
 from explorer.rewrite.candidate import Candidate, Enumeration, Rejection
 from explorer.rewrite.context import Context, operator
@@ -21,6 +22,7 @@ from explorer.rewrite.rule import WHOLE_GRAPH, Rule
 from explorer.rewrite.ruleset import RuleSet
 
 Answers = tuple[Candidate | Rejection, ...]
+_known_contents: WeakKeyDictionary[Graph, Contents] = WeakKeyDictionary()
 _MARGIN = 1  # the engine itself looks one hop further: who else reads a value
 
 
@@ -85,12 +87,20 @@ def rescan(previous: Scan, before: Graph, after: Graph, rules: RuleSet) -> Scan:
         due.setdefault(node, set()).update(near)
     for rule in rules:
         if rule.reach >= WHOLE_GRAPH:
-            for node in after.nodes:
-                if "*" in rule.anchors or operator(node) in rule.anchors:
-                    due.setdefault(node, set()).add(rule)
+            for node in _everywhere(rule, previous, after):
+                due.setdefault(node, set()).add(rule)
     for node, wanted in due.items():
         found[node_id(node)] = _ask_again(node, wanted, context, rules, found.get(node_id(node)))
     return Scan(after.fingerprint(), order, found)
+
+
+def _everywhere(rule: Rule, previous: Scan, after: Graph) -> Iterator[ir.Node]:
+    """Where to ask again a rule whose answer may depend on the whole graph."""
+    if rule.at_first_node:
+        first = {after.find_node(i) for i in (*previous.order[:1], *_order(after)[:1])}
+        yield from (node for node in first if node is not None)
+        return
+    yield from (node for node in after.nodes if "*" in rule.anchors or operator(node) in rule.anchors)
 
 
 def _order(graph: Graph) -> tuple[str, ...]:
@@ -141,7 +151,7 @@ class _Change:
 
 
 def _change(before: Graph, after: Graph) -> _Change:
-    added, removed, changed = changed_nodes(before, after)
+    added, removed, changed = changed_contents(_contents(before), _contents(after))
     seeds = {after.node(i) for i in (*added, *changed)}
     touched = [*seeds, *(before.node(i) for i in (*removed, *changed))]
     beside = {node_id(other) for node in touched for other in _beside(node)}
@@ -151,6 +161,13 @@ def _change(before: Graph, after: Graph) -> _Change:
         if old is not None and _outputs(old) != _outputs(node):
             seeds.add(node)
     return _Change(seeds, {node_id(reader) for node in touched for reader in _co_readers(node)})
+
+
+def _contents(graph: Graph) -> Contents:
+    """Kept: a version is compared with the one before and with the one after."""
+    if graph not in _known_contents:
+        _known_contents[graph] = contents(graph)
+    return _known_contents[graph]
 
 
 def _outputs(node: ir.Node) -> list[tuple[object, ...]]:

@@ -55,7 +55,7 @@ def test_default_rules_leave_the_opt_in_ones_out():
 @pytest.mark.parametrize("rule", list(all_rules()), ids=lambda rule: rule.name)
 def test_every_rule_states_what_it_is(rule):
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.name)
-    assert re.fullmatch(r"[A-H]\d+[a-z]*(\+[A-H]\d+)?", rule.family), rule.family
+    assert re.fullmatch(r"[A-HK]\d+[a-z]*(\+[A-H]\d+)?", rule.family), rule.family
     assert rule.title
     assert rule.preconditions.endswith(".")
     assert rule.evidence.endswith(".")

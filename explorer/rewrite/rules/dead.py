@@ -61,6 +61,7 @@ class RemoveUnusedWeights(PatternRule):
     anchors = ("*",)
     dtypes = None
     reach = WHOLE_GRAPH
+    at_first_node = True
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """All unused initializers of the model, at its first node."""

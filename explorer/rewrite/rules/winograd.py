@@ -142,7 +142,11 @@ class WinogradConv(PatternRule):
         f"stride 1, dilation 1 and a known size; explicit pads; at least {LEAST_CHANNELS} input and output "
         "channels; no BatchNormalization behind it (fold that first)."
     )
-    evidence = "EVIDENCE"
+    evidence = (
+        "No kernel of ONNX Runtime 1.32 on the CPU does it. At ALL, one thread: ResNet-18 -16 % and GoogLeNet -14 % "
+        "(validated), VGG-16 -28 %, ResNet-50 -7 % (screening); SqueezeNet, with fewer than 64 channels, +8 to +16 %. "
+        "Errors below 1.4e-6 of the output's scale."
+    )
     anchors = ("Conv",)
     reach = 1
     dtypes = FLOAT32
