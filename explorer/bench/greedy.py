@@ -8,18 +8,20 @@ two cores, and what was measured before comes from the cache.
 from __future__ import annotations
 
 import sys
+from collections import Counter, defaultdict
 from math import exp, log
 from typing import Any
 
 from explorer.errors import ExplorerError
 from explorer.graph import sample_names
-from explorer.runtime import Delta, Measurer, Verdict
+from explorer.runtime import Delta, Measurer, Profile, Verdict
 from explorer.search import Evaluated, Failed, Taken
 from explorer.session import Session
 from explorer.session.optimise import Confirmed, OptimiseEvent
 
 TARGET = "ort:level=all,threads=1"
-BUDGET = 12
+BUDGET = 20
+_MOST_OPS = 6
 
 
 def run(models: tuple[str, ...] = (), budget: int = BUDGET, target: str = TARGET) -> dict[str, Any]:
@@ -52,10 +54,23 @@ def _row(name: str, budget: int, target: str, measurer: Measurer) -> dict[str, A
     try:
         with Session(name, target=target, measurer=measurer) as session:
             before = len(session.graph.nodes)
+            profile = measurer.profile(session.graph, session.feeds(), session.target)
             events = list(session.optimise(budget=budget))
-            return {"nodes": [before, len(session.graph.nodes)], **_told(events)}
+            row = {"total_ns": profile.total_ns, "time": shares(profile)}
+            return {"nodes": [before, len(session.graph.nodes)], **row, **_told(events)}
     except ExplorerError as error:
         return {"failed": str(error)}
+
+
+def shares(profile: Profile) -> list[dict[str, Any]]:
+    """Where the time goes: share and number of kernels per operator of the runtime, largest first."""
+    counts = Counter(kernel.op_type for kernel in profile.kernels)
+    spent: dict[str, float] = defaultdict(float)
+    for kernel in profile.kernels:
+        spent[kernel.op_type] += kernel.ns
+    total = sum(spent.values()) or 1
+    largest = sorted(spent.items(), key=lambda item: -item[1])[:_MOST_OPS]
+    return [{"op": op, "share": ns / total, "kernels": counts[op]} for op, ns in largest]
 
 
 def _told(events: list[OptimiseEvent]) -> dict[str, Any]:

@@ -1,0 +1,108 @@
+"""The page ``docs/beyond_ort.md``: what ``explorer bench greedy`` found, as Markdown, no number typed by hand.
+
+``python -m explorer.bench.greedy_page docs/beyond_ort.json > docs/beyond_ort.md`` writes it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from explorer.records import read_json
+
+_VERDICTS = {"FASTER": "faster", "SLOWER": "slower", "WITHIN_NOISE": "within noise", "IDENTICAL": "identical"}
+_LONGEST = 90
+
+
+def page(result: dict[str, Any]) -> str:
+    """A result of ``explorer.bench.greedy.summarise`` as one Markdown page."""
+    rows = {name: row for name, row in result["models"].items() if "delta" in row}
+    return "\n\n".join(
+        [
+            _head(result, len(rows)),
+            "## What was kept",
+            _kept(rows),
+            "## Where the time goes before",
+            _times(rows),
+            "## What was compared",
+            *(_compared(name, row) for name, row in rows.items()),
+            "",
+        ]
+    )
+
+
+def _head(result: dict[str, Any], count: int) -> str:
+    slower = ", ".join(result["slower"]) or "none"
+    change = 100 * (result["geometric_mean_ratio"] - 1)
+    return (
+        "# Beyond ONNX Runtime's own best level\n\n"
+        "Written by `python -m explorer.bench.greedy_page docs/beyond_ort.json` from `explorer bench greedy --json`: "
+        f"measured greedy search on {count} sample models on `{result['target']}`, at most {result['budget']} timed "
+        f"comparisons per model ({result['note']}). Ratios are of the model that ONNX Runtime optimises by itself at "
+        f"this level.\n\n**Geometric mean {change:+.1f} %; faster on {result['kept']} models; slower on: {slower}.** "
+        "Where nothing was kept the ratio counts as 1."
+    )
+
+
+def _kept(rows: dict[str, dict[str, Any]]) -> str:
+    body = (
+        [
+            name,
+            "{} to {}".format(*row["nodes"]),
+            _delta(row["delta"]),
+            _delta(row["control"]),
+            _list(row["taken"], row),
+        ]
+        for name, row in rows.items()
+    )
+    return _table(["model", "nodes", "result against the original", "control", "rewrites kept"], body)
+
+
+def _list(taken: list[str], row: dict[str, Any]) -> str:
+    if row["delta"]["verdict"] != "FASTER":
+        return "nothing"
+    return "; ".join(taken)
+
+
+def _times(rows: dict[str, dict[str, Any]]) -> str:
+    body = (
+        [name, f"{row['total_ns'] / 1e6:.1f}", ", ".join(map(_share, row["time"]))]
+        for name, row in rows.items()
+        if "time" in row
+    )
+    return _table(["model", "ms", "share of the time of all kernels (number of kernels)"], body)
+
+
+def _share(entry: dict[str, Any]) -> str:
+    return f"{entry['op']} {100 * entry['share']:.1f} % ({entry['kernels']})"
+
+
+def _compared(name: str, row: dict[str, Any]) -> str:
+    lines = (f"- {_short(entry['move'])}: {_delta(entry)}" for entry in row["compared"])
+    return f"**{name}**\n\n" + "\n".join(lines)
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= _LONGEST else f"... {label[-_LONGEST:]}"
+
+
+def _delta(delta: dict[str, Any] | None) -> str:
+    if delta is None:
+        return "-"
+    if delta["verdict"] == "IDENTICAL":
+        return "identical"
+    ratio, low, high = (100 * (delta[key] - 1) for key in ("ratio", "low", "high"))
+    return f"{ratio:+.1f} % ({low:+.1f} to {high:+.1f}), {_VERDICTS[delta['verdict']]}"
+
+
+def _table(head: list[str], body: Iterable[list[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in body)])
+
+
+if __name__ == "__main__":
+    found = read_json(sys.argv[1], "result of explorer bench greedy")
+    if not isinstance(found, dict):
+        sys.exit(f"'{sys.argv[1]}' is not a result of explorer bench greedy.")
+    sys.stdout.write(page(found))
