@@ -53,13 +53,17 @@ def summarise(rows: dict[str, dict[str, Any]], budget: int, target: str) -> dict
 def _row(name: str, budget: int, target: str, measurer: Measurer) -> dict[str, Any]:
     try:
         with Session(name, target=target, measurer=measurer) as session:
-            before = len(session.graph.nodes)
             profile = measurer.profile(session.graph, session.feeds(), session.target)
-            events = list(session.optimise(budget=budget))
-            row = {"total_ns": profile.total_ns, "time": shares(profile)}
-            return {"nodes": [before, len(session.graph.nodes)], **row, **_told(events)}
+            return {"total_ns": profile.total_ns, "time": shares(profile), **row_of(session, budget)}
     except ExplorerError as error:
         return {"failed": str(error)}
+
+
+def row_of(session: Session, budget: int) -> dict[str, Any]:
+    """What a search on a session compared, refused, kept, and how the result was confirmed."""
+    before = len(session.graph.nodes)
+    events = list(session.optimise(budget=budget))
+    return {"nodes": [before, len(session.graph.nodes)], **_told(events)}
 
 
 def shares(profile: Profile) -> list[dict[str, Any]]:

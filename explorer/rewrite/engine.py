@@ -60,7 +60,7 @@ def apply_many(
     Raises:
         CandidateError, RewriteError: as ``apply``.
     """
-    draft, applied = graph.clone(), []
+    draft, applied, is_stale = graph.clone(), [], False
     for candidate in candidates:
         if candidate.fingerprint != graph.fingerprint():
             raise CandidateError(
@@ -69,10 +69,15 @@ def apply_many(
             )
         rule = rules[candidate.rule]
         match = _match_again(rule, candidate, draft)
+        if match is None and is_stale:
+            infer_shapes(draft.model)
+            is_stale, match = False, _match_again(rule, candidate, draft)
         if match is not None:
-            _rewrite(rule, match, draft)
+            is_stale = _rewrite(rule, match, draft) or is_stale
             draft.renumbered()
             applied.append(candidate)
+    if is_stale:
+        infer_shapes(draft.model)
     if applied:
         _check_promises(graph, draft, " + ".join(dict.fromkeys(c.rule for c in applied)))
     return draft, tuple(applied)
@@ -116,7 +121,8 @@ def _match_again(rule: Rule, candidate: Candidate, draft: Graph) -> Match | None
     return None
 
 
-def _rewrite(rule: Rule, match: Match, draft: Graph) -> None:
+def _rewrite(rule: Rule, match: Match, draft: Graph) -> bool:
+    """Rewrite the draft; returns whether shapes have to be inferred again."""
     home = match.nodes[0].graph if match.nodes else draft.model.graph
     if not isinstance(home, ir.Graph) or any(node.graph is not home for node in match.nodes):
         raise RewriteError(f"Rule '{rule.name}' matched nodes of different graphs; please report this.")
@@ -136,8 +142,7 @@ def _rewrite(rule: Rule, match: Match, draft: Graph) -> None:
         raise RewriteError(
             f"Rule '{rule.name}' would leave the graph broken here and was not applied ({problem})."
         ) from None
-    if folds or any(v.shape is None or v.type is None for n in build.nodes for v in n.outputs):
-        infer_shapes(draft.model)
+    return folds or any(v.shape is None or v.type is None for n in build.nodes for v in n.outputs)
 
 
 def _last(home: ir.Graph, nodes: Sequence[ir.Node]) -> ir.Node:
