@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from explorer.bench.fusion_page import page
+from explorer.bench import fusion_page, greedy_page
 from explorer.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -22,11 +22,20 @@ def test_the_table_of_rules_is_what_the_command_prints(capsys):
 
 def test_the_tables_of_fusion_are_those_of_the_recorded_run():
     result = json.loads((REPOSITORY / "docs" / "fusion.json").read_text())
-    assert (REPOSITORY / "docs" / "fusion.md").read_text() == page(result), (
+    assert (REPOSITORY / "docs" / "fusion.md").read_text() == fusion_page.page(result), (
         "run `python -m explorer.bench.fusion_page docs/fusion.json > docs/fusion.md`"
     )
     assert not result["quick"]
     assert len(result["tables"]) == 25
+
+
+def test_what_greedy_search_found_is_the_recorded_run():
+    result = json.loads((REPOSITORY / "docs" / "beyond_ort.json").read_text())
+    assert (REPOSITORY / "docs" / "beyond_ort.md").read_text() == greedy_page.page(result), (
+        "run `python -m explorer.bench.greedy_page docs/beyond_ort.json > docs/beyond_ort.md`"
+    )
+    assert result["geometric_mean_ratio"] <= 0.97
+    assert result["slower"] == []
 
 
 def test_links_in_the_readme_exist():
