@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from explorer.bench.fusion import SEARCH_LABELS
-from explorer.records import read_json
+from explorer.bench.markdown import table, write_page
 
 _TITLES = {"II": "LBDF", "III": "local search", "IV": "random search"}
 
@@ -18,11 +17,11 @@ _TITLES = {"II": "LBDF", "III": "local search", "IV": "random search"}
 def page(result: dict[str, Any]) -> str:
     """All tables of a result of ``explorer.bench.fusion.run`` as one Markdown page."""
     parts = [_head(result)]
-    for table, title in _TITLES.items():
-        rows = [row for row in result["tables"] if row["table"] == table]
+    for number, title in _TITLES.items():
+        rows = [row for row in result["tables"] if row["table"] == number]
         if rows:
             settings = f"{title}, {rows[0]['buffer_kb']} KB, {rows[0]['budget']:,} plans"
-            parts += [f"## The paper's Table {table}: {settings}", _searches(rows)]
+            parts += [f"## The paper's Table {number}: {settings}", _searches(rows)]
     parts += ["## What needs no luck", _BASELINES, _baselines(result["baselines"])]
     parts += ["## How the cost grows", _GROWTH, _growth(result["growth"])]
     if result["bounds"]:
@@ -75,7 +74,7 @@ def _searches(rows: Iterable[dict[str, Any]]) -> str:
         "paper, best explained",
         "paper, largest KB",
     )
-    return _table(heads, [_search_cells(row) for row in rows])
+    return table(heads, [_search_cells(row) for row in rows])
 
 
 def _search_cells(row: dict[str, Any]) -> list[str]:
@@ -128,7 +127,7 @@ def _baselines(rows: Iterable[dict[str, Any]]) -> str:
         ]
         for row in rows
     ]
-    return _table(heads, cells)
+    return table(heads, cells)
 
 
 def _growth(rows: Iterable[dict[str, Any]]) -> str:
@@ -155,7 +154,7 @@ def _growth(rows: Iterable[dict[str, Any]]) -> str:
         ]
         for row in sorted(rows, key=lambda row: row["operations"])
     ]
-    return _table(heads, cells)
+    return table(heads, cells)
 
 
 def _bounds(rows: Iterable[dict[str, Any]]) -> str:
@@ -182,7 +181,7 @@ def _bounds(rows: Iterable[dict[str, Any]]) -> str:
         ]
         for row in rows
     ]
-    return _table(heads, cells)
+    return table(heads, cells)
 
 
 def _gap(row: dict[str, Any]) -> str:
@@ -195,13 +194,5 @@ def _optimum(megabytes: float, is_proved: bool) -> str:
     return f"{megabytes:.3f}" if is_proved else f"≥ {megabytes:.3f}"
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
 if __name__ == "__main__":
-    found = read_json(sys.argv[1], "result of explorer bench fusion")
-    if not isinstance(found, dict):
-        sys.exit(f"'{sys.argv[1]}' is not a result of explorer bench fusion.")
-    sys.stdout.write(page(found))
+    write_page(page, "fusion")

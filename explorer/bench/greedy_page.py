@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
 from typing import Any
 
-from explorer.records import read_json
+from explorer.bench.markdown import table, write_page
 
 _VERDICTS = {"FASTER": "faster", "SLOWER": "slower", "WITHIN_NOISE": "within noise", "IDENTICAL": "identical"}
 _LONGEST = 90
@@ -56,7 +54,7 @@ def _kept(rows: dict[str, dict[str, Any]]) -> str:
         ]
         for name, row in rows.items()
     )
-    return _table(["model", "nodes", "result against the original", "control", "rewrites kept"], body)
+    return table(["model", "nodes", "result against the original", "control", "rewrites kept"], body)
 
 
 def _list(taken: list[str], row: dict[str, Any]) -> str:
@@ -71,7 +69,7 @@ def _times(rows: dict[str, dict[str, Any]]) -> str:
         for name, row in rows.items()
         if "time" in row
     )
-    return _table(["model", "ms", "share of the time of all kernels (number of kernels)"], body)
+    return table(["model", "ms", "share of the time of all kernels (number of kernels)"], body)
 
 
 def _share(entry: dict[str, Any]) -> str:
@@ -96,13 +94,5 @@ def _delta(delta: dict[str, Any] | None) -> str:
     return f"{ratio:+.1f} % ({low:+.1f} to {high:+.1f}), {_VERDICTS[delta['verdict']]}"
 
 
-def _table(head: list[str], body: Iterable[list[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in body)])
-
-
 if __name__ == "__main__":
-    found = read_json(sys.argv[1], "result of explorer bench greedy")
-    if not isinstance(found, dict):
-        sys.exit(f"'{sys.argv[1]}' is not a result of explorer bench greedy.")
-    sys.stdout.write(page(found))
+    write_page(page, "greedy")

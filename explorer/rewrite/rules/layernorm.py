@@ -78,12 +78,7 @@ class SplitLayerNorm(PatternRule):
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A LayerNormalization with one used output."""
-        axes = normalised_axes(node)
-        for value in node.outputs[1:]:
-            refuse_unless(not value.uses() and not value.is_graph_output(), f"{text(value)} is used too")
-        size = 2 * element_bytes(node.outputs[0]) + axes_bytes("ReduceMean", axes, context)
-        summary = f"{text(node.outputs[0])} is written out"
-        return Match((node,), (node.outputs[0],), {"axes": axes}, "", summary, size)
+        return match_written_out(node, context)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """Nine nodes, eight without a bias."""
@@ -97,6 +92,16 @@ class SplitLayerNorm(PatternRule):
         value = build.op("Mul", [value, node.inputs[1]], like=like)
         bias = operand(node, 2)
         return [value if bias is None else build.op("Add", [value, bias], like=like)]
+
+
+def match_written_out(node: ir.Node, context: Context) -> Match:
+    """The match of a normalisation that becomes its parts; refuses one of which another output is used."""
+    axes = normalised_axes(node)
+    for value in node.outputs[1:]:
+        refuse_unless(not value.uses() and not value.is_graph_output(), f"{text(value)} is used too")
+    size = 2 * element_bytes(node.outputs[0]) + axes_bytes("ReduceMean", axes, context)
+    summary = f"{text(node.outputs[0])} is written out"
+    return Match((node,), (node.outputs[0],), {"axes": axes}, "", summary, size)
 
 
 def normalised_axes(node: ir.Node) -> tuple[int, ...]:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.context import Context, element_bytes, text
+from explorer.rewrite.context import Context, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
 from explorer.rewrite.rules.affine import epsilon_of
-from explorer.rewrite.rules.axes import axes_bytes
-from explorer.rewrite.rules.layernorm import NORM_REACH, Means, normalise, normalised_axes
+from explorer.rewrite.rules.layernorm import NORM_REACH, Means, match_written_out, normalise
 from explorer.rewrite.rules.norm_parts import read_norm, refuse_odd_parameters
 from explorer.rewrite.rules.patterns import FLOAT_HALF_DOUBLE, FLOAT_OR_DOUBLE
 
@@ -79,12 +78,7 @@ class SplitRmsNorm(PatternRule):
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """Either operator with one used output."""
-        axes = normalised_axes(node)
-        for value in node.outputs[1:]:
-            refuse_unless(not value.uses() and not value.is_graph_output(), f"{text(value)} is used too")
-        size = 2 * element_bytes(node.outputs[0]) + axes_bytes("ReduceMean", axes, context)
-        summary = f"{text(node.outputs[0])} is written out"
-        return Match((node,), (node.outputs[0],), {"axes": axes}, "", summary, size)
+        return match_written_out(node, context)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """Six nodes."""
