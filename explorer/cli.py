@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from explorer import __version__
-from explorer.errors import ExplorerError
+from explorer.errors import ExplorerError, InputError
 
 DEFAULT_TARGET = "ort:level=all,threads=1"
 
@@ -94,8 +94,9 @@ def _add_looking(commands: Commands) -> None:
     parser.add_argument("--measure", action="store_true", help="measure each candidate (screening)")
     parser.add_argument("--rejections", action="store_true", help="also near misses, with reasons")
     parser.add_argument("--rule", action="append", help="only this rule (repeatable)")
+    parser.add_argument("--switches", action="store_true", help="instead: settings of the runtime to try")
     _add_opt_in(parser)
-    parser.set_defaults(run=run.candidates)
+    parser.set_defaults(run=_candidates)
 
     parser = _command(commands, "measure", "time of a model, or of B against A")
     parser.add_argument("a", metavar="A")
@@ -103,7 +104,29 @@ def _add_looking(commands: Commands) -> None:
     _add_target(parser)
     _add_filling(parser)
     parser.add_argument("--screening", action="store_true", help="3 rounds instead of 10")
-    parser.set_defaults(run=run.measure)
+    text = "time a switch of the runtime, such as switch:level=extended, against the target"
+    parser.add_argument("--switch", metavar="PLACE", help=text)
+    parser.set_defaults(run=_measure)
+
+
+def _candidates(arguments: argparse.Namespace) -> int:
+    from explorer import commands, switch_commands
+
+    if not arguments.switches:
+        return commands.candidates(arguments)
+    if arguments.rule or arguments.predict or arguments.rejections:
+        raise InputError("--switches lists no rules: leave out --rule, --predict and --rejections.")
+    return switch_commands.candidates(arguments)
+
+
+def _measure(arguments: argparse.Namespace) -> int:
+    from explorer import commands, switch_commands
+
+    if arguments.switch is None:
+        return commands.measure(arguments)
+    if arguments.b is not None:
+        raise InputError("--switch compares a model with itself: give one model.")
+    return switch_commands.measure(arguments)
 
 
 def _add_targets(commands: Commands) -> None:

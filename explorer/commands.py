@@ -141,10 +141,12 @@ def apply(arguments: Namespace) -> int:
             "max_error": exported.report.max_error,
             "check": exported.report.sentence(),
             "out": str(exported.path),
+            "target": str(exported.target),
+            "session_settings": exported.settings,
             "nodes_before": nodes_before,
             "nodes_after": len(session.graph.nodes),
         }
-    text = f"wrote {exported.path}: {data['nodes_after']} nodes (was {nodes_before}); {exported.report.sentence()}"
+    text = f"wrote {exported.path}: {data['nodes_after']} nodes (was {nodes_before}); {exported.sentence()}"
     return print_result(arguments, data, [text, *([delta_text(measurement.delta)] if measurement else [])])
 
 
@@ -360,7 +362,8 @@ def delta_text(delta: Delta | None) -> str:
     if delta.low == delta.high == 1.0:
         return f"identical for the runtime ({delta.target})"
     low, high = 100 * (delta.low - 1), 100 * (delta.high - 1)
-    return f"{delta.percent:+.1f} % ({low:+.1f} to {high:+.1f}), {delta.verdict.text}, {delta.source.value.lower()}, {delta.protocol}"
+    where = f", {delta.target}" if " against " in delta.target else ""
+    return f"{delta.percent:+.1f} % ({low:+.1f} to {high:+.1f}), {delta.verdict.text}, {delta.source.value.lower()}, {delta.protocol}{where}"
 
 
 def say(text: str) -> None:

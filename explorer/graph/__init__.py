@@ -3,7 +3,7 @@
 from explorer.graph.describe import EdgeInfo, GraphSummary, NodeInfo, TensorInfo, describe
 from explorer.graph.diff import Contents, GraphDiff, changed_contents, contents, diff
 from explorer.graph.feeds import Feeds, FeedSet, Sizes, Style, check_feeds, make_feeds
-from explorer.graph.freeze import freeze_weights, frozen_sentence
+from explorer.graph.freeze import freeze_weights, names_text
 from explorer.graph.graph import (
     Graph,
     bodies_of,
@@ -36,11 +36,11 @@ __all__ = [
     "describe",
     "diff",
     "freeze_weights",
-    "frozen_sentence",
     "holder_of",
     "is_constant_node",
     "load",
     "make_feeds",
+    "names_text",
     "node_id",
     "sample_names",
     "samples_dir",

@@ -7,6 +7,8 @@ them out of its blocked layout. (Before IR 4 every weight had to be listed; open
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from explorer.graph.graph import Graph
 
 OVERRIDABLE_NOTICE = (
@@ -30,7 +32,8 @@ def freeze_weights(graph: Graph) -> Graph:
     inputs.extend(kept)
     notices = [notice for notice in graph.notices if notice != OVERRIDABLE_NOTICE]
     if gone:
-        notices.append(f"{frozen_sentence(gone)}.")
+        weights = "1 weight is a constant" if len(gone) == 1 else f"{len(gone)} weights are constants"
+        notices.append(f"{weights} now: callers can no longer override {names_text(gone)}.")
     return Graph(
         frozen.model,
         name=graph.name,
@@ -41,9 +44,7 @@ def freeze_weights(graph: Graph) -> Graph:
     )
 
 
-def frozen_sentence(names: list[str] | tuple[str, ...]) -> str:
-    """What callers lose when these inputs are frozen, in words and without a full stop."""
+def names_text(names: Sequence[str]) -> str:
+    """The first of many names, quoted, and how many more there are."""
     shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    weights = "1 weight is" if len(names) == 1 else f"{len(names)} weights are"
-    return f"{weights} no longer among the inputs, so callers cannot override: {shown}{more}"
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown

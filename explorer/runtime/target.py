@@ -26,12 +26,14 @@ class Option:
         default: canonical text of the default; an option that has its default "" is left out.
         allowed: what is accepted, in words, for error messages.
         canonical: turns accepted text into its canonical form; raises ValueError otherwise.
+        choices: the words it takes one of; empty if it takes something else.
     """
 
     name: str
     default: str
     allowed: str
     canonical: Callable[[str], str]
+    choices: tuple[str, ...] = ()
 
 
 def choice(name: str, choices: tuple[str, ...], default: str) -> Option:
@@ -42,7 +44,7 @@ def choice(name: str, choices: tuple[str, ...], default: str) -> Option:
             raise ValueError(text)
         return text
 
-    return Option(name, default, f"{name}={'|'.join(choices)}", canonical)
+    return Option(name, default, f"{name}={'|'.join(choices)}", canonical, choices)
 
 
 def thread_count() -> Option:

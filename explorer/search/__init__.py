@@ -3,9 +3,11 @@
 from explorer.search.events import Evaluated, Evaluating, Event, Failed, Finished, Proposed, Taken
 from explorer.search.greedy import Answer, Greedy
 from explorer.search.moves import Move, apply_move, group_moves
-from explorer.search.trajectory import Step, Trajectory, replay
+from explorer.search.trajectory import FREEZE, SWITCH, Step, Trajectory, after_switch, replay
 
 __all__ = [
+    "FREEZE",
+    "SWITCH",
     "Answer",
     "Evaluated",
     "Evaluating",
@@ -18,6 +20,7 @@ __all__ = [
     "Step",
     "Taken",
     "Trajectory",
+    "after_switch",
     "apply_move",
     "group_moves",
     "replay",

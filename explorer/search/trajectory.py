@@ -8,11 +8,15 @@ from typing import Any
 
 from explorer.cost import Delta, Source
 from explorer.errors import InputError, RewriteError
-from explorer.graph import Graph
+from explorer.graph import Graph, freeze_weights
 from explorer.records import Record, read_json, write_json
 from explorer.rewrite import Candidate, RuleSet, apply, find_candidates
 
 FORMAT = 1
+SWITCH = "switch"
+"""What stands for a rule in steps that are no rewrites: settings of the runtime, and freezing."""
+FREEZE = f"{SWITCH}:freeze-weights"
+"""The place of the one switch that changes the graph."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,10 @@ def replay(trajectory: Trajectory, graph: Graph, rules: RuleSet) -> list[Graph]:
         )
     graphs = []
     for number, step in enumerate(trajectory.steps, start=1):
-        graph = apply(graph, _candidate_at(graph, step, number, rules), rules)
+        if step.rule == SWITCH:
+            graph = after_switch(graph, step.place)
+        else:
+            graph = apply(graph, _candidate_at(graph, step, number, rules), rules)
         graphs.append(graph)
     if graph.fingerprint() != trajectory.end:
         raise RewriteError(
@@ -148,6 +155,11 @@ def replay(trajectory: Trajectory, graph: Graph, rules: RuleSet) -> list[Graph]:
             f"{trajectory.end[:8]}); the rules have changed since it was written."
         )
     return graphs
+
+
+def after_switch(graph: Graph, place: str) -> Graph:
+    """The graph after a switch: with frozen weights, or as it is if the switch is one of the runtime's."""
+    return freeze_weights(graph) if place == FREEZE else graph
 
 
 def _candidate_at(graph: Graph, step: Step, number: int, rules: RuleSet) -> Candidate:

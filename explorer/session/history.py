@@ -6,18 +6,28 @@ from dataclasses import dataclass, replace
 
 from explorer.graph import Graph
 from explorer.rewrite import EquivalenceReport, NumericClass
-from explorer.search import Step
+from explorer.runtime import Target
+from explorer.search import FREEZE, Step
+
+
+@dataclass(frozen=True)
+class Switched:
+    """A change of target that was accepted like a rewrite."""
+
+    before: Target
+    after: Target
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The graph after one acceptance: a single rewrite, or several that were measured together."""
+    """The graph after one acceptance: a rewrite, several that were measured together, or a switch."""
 
     graph: Graph
     steps: tuple[Step, ...] = ()
     summary: str = ""
     report: EquivalenceReport | None = None
     numeric_class: NumericClass = NumericClass.EXACT
+    switched: Switched | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,27 @@ class History:
     def steps(self) -> tuple[Step, ...]:
         """Accepted steps up to here."""
         return tuple(step for entry in self.past for step in entry.steps)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether weights that were graph inputs have become constants on the way here."""
+        return any(step.place == FREEZE for step in self.steps())
+
+    def start_target(self, now: Target) -> Target:
+        """The target that the accepted switches which led to ``now`` began with; ``now`` if none did."""
+        for entry in reversed(self.past):
+            if entry.switched is not None and entry.switched.after == now:
+                now = entry.switched.before
+        return now
+
+    def target_after(self, by: int, now: Target) -> Target:
+        """The target after undoing (-) or redoing (+) entries: that of the last switch on the way."""
+        new = self.moved(by).position
+        if new < self.position:
+            back = [e.switched.before for e in self.entries[new + 1 : self.position + 1] if e.switched]
+            return back[0] if back else now
+        again = [e.switched.after for e in self.entries[self.position + 1 : new + 1] if e.switched]
+        return again[-1] if again else now
 
     def push(self, entry: Entry) -> History:
         """Accept an entry; what was undone before is forgotten."""

@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Protocol
 
 from explorer.cost import OperatorSum
 from explorer.errors import Cancelled, InputError, RewriteError, RuntimeFailure, WorkerError
 from explorer.graph import Feeds, Graph
 from explorer.rewrite import Candidate, RuleSet, apply
-from explorer.runtime import Delta, Measurement, Measurer, Mode, Target
+from explorer.runtime import Delta, Latency, Measurement, Measurer, Mode, Target
+from explorer.runtime import Protocol as Timing
 from explorer.runtime.executor import CancelToken
+from explorer.runtime.measurement import targets_text
 from explorer.runtime.operators import OperatorTimes
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress, part_of
+from explorer.session.history import History
 from explorer.session.memory import CandidateKey, Memory
 from explorer.session.observed import Observed
 from explorer.session.ranking import Ranking
@@ -59,11 +63,18 @@ class _Host(Protocol):
 
     measurer: Measurer
     _memory: Memory
+    _lock: RLock
 
     @property
     def known(self) -> Known: ...
     @property
+    def original(self) -> Graph: ...
+    @property
     def graph(self) -> Graph: ...
+    @property
+    def history(self) -> History: ...
+    @property
+    def protocol(self) -> Timing: ...
     @property
     def target(self) -> Target: ...
     @property
@@ -89,7 +100,33 @@ class Insights(Observed):
 
     def total(self: _Host) -> Measurement | None:
         """The measurement of the current graph against the original, if it was made."""
-        return self._memory.totals.get((self.graph.fingerprint(), str(self.target)))
+        start = self.history.start_target(self.target)
+        return self._memory.totals.get((self.graph.fingerprint(), targets_text(start, self.target)))
+
+    def measure_total(
+        self: _Host,
+        mode: str | Mode | Timing | None = None,
+        progress: OnProgress = ignore_progress,
+        cancel: CancelToken | None = None,
+    ) -> Measurement:
+        """Time the current graph against the original, arguments as for ``measure``.
+
+        Where switches of the runtime were accepted, the original runs on the target they began with.
+        """
+        with self._lock:
+            before, after, target = self.original, self.graph, self.target
+            start = self.history.start_target(target)
+        how = mode or self.protocol
+        found = self.measurer.measure(
+            before, after, self.feeds(), start, how, progress, cancel, b_target=target
+        )
+        with self._changing():
+            self._memory.totals[after.fingerprint(), found.delta.target] = found
+        return found
+
+    def latency(self: _Host, mode: str | Mode = Mode.SCREENING) -> Latency:
+        """Time of one run of the current graph."""
+        return self.measurer.latency(self.graph, self.feeds(), self.target, mode)
 
     def profile(self: _Host, cancel: CancelToken | None = None, *, fresh: bool = False) -> Profile:
         """Which node of the current graph costs what on the target, by the runtime's own profiler.

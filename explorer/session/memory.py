@@ -16,7 +16,7 @@ class Memory:
 
     Attributes:
         candidates: by fingerprint of the base graph, place and target.
-        totals: of a graph against the original, by the graph's fingerprint and target.
+        totals: of a graph against the original, by the graph's fingerprint and where the ratio holds.
         predicted: deltas of candidates, by the same key as their measurements.
         absorbed: whether the target's optimiser does a candidate already, by the same key.
     """

@@ -22,15 +22,14 @@ from explorer.rewrite import (
     EquivalenceReport,
     NumericClass,
     RuleSet,
-    apply,
     check_equivalence,
     loosest,
 )
-from explorer.runtime import Latency, Measurement, Measurer, Mode, Protocol, Target
+from explorer.runtime import Measurement, Measurer, Mode, Protocol, Target
 from explorer.runtime.executor import CancelToken
 from explorer.runtime.progress import OnProgress, ignore_progress
-from explorer.search import Step, Trajectory
-from explorer.session.history import Entry, History
+from explorer.search import FREEZE, Step, Trajectory
+from explorer.session.history import Entry, History, Switched
 from explorer.session.insights import Insights
 from explorer.session.jobs import Job, Runner
 from explorer.session.memory import Memory
@@ -39,6 +38,7 @@ from explorer.session.reference import Reference
 from explorer.session.screening import measure_all
 from explorer.session.sites import Sites, rules_on_offer
 from explorer.session.snapshot import Snapshot
+from explorer.session.switches import Switches, is_switch, outcome
 from explorer.session.taking import ExportResult, export, trajectory
 from explorer.session.view import take_snapshot
 
@@ -203,13 +203,12 @@ class Session(Insights):
         return self.enumeration().candidates
 
     def find(self, identifier: str) -> Candidate:
-        """A candidate of the current graph by id or place; raises CandidateError."""
-        return self.enumeration().find(identifier)
+        """A candidate of the current graph, or a switch, by id or place; raises CandidateError."""
+        return self.switches.get(identifier) if is_switch(identifier) else self.enumeration().find(identifier)
 
     def preview(self, identifier: str) -> tuple[Graph, GraphDiff]:
         """The graph after a candidate, and what differs from the current one."""
-        candidate = self.find(identifier)
-        result = apply(self.graph, candidate, self.rules)
+        result, _ = outcome(self.find(identifier), self.graph, self.rules)
         return result, diff(self.graph, result)
 
     def snapshot(self, *, wait: bool = True) -> Snapshot:
@@ -239,10 +238,10 @@ class Session(Insights):
         *,
         fresh: bool = False,
     ) -> Measurement:
-        """Time a candidate's result against the current graph on the target.
+        """Time a candidate's result against the current graph on the target, or a switch against the target.
 
         Args:
-            identifier: id or place of the candidate.
+            identifier: id or place of the candidate or switch.
             mode: how; the session's own protocol by default.
             progress: called from another thread while it runs.
             cancel: stops it when set.
@@ -250,9 +249,9 @@ class Session(Insights):
         """
         with self._lock:
             candidate, base, target = self.find(identifier), self.graph, self._target
-        result = apply(base, candidate, self.rules)
+        (result, on), how = outcome(candidate, base, self.rules), mode or self._protocol
         measurement = self.measurer.measure(
-            base, result, self.feeds(), target, mode or self._protocol, progress, cancel, fresh=fresh
+            base, result, self.feeds(), target, how, progress, cancel, fresh=fresh, b_target=on
         )
         with self._changing():
             self._memory.candidates[base.fingerprint(), candidate.place, str(target)] = measurement
@@ -270,30 +269,14 @@ class Session(Insights):
         wanted = identifiers if identifiers is not None else [c.id for c in self._open_candidates()]
         measure_all(self, wanted, mode, job)
 
-    def measure_total(
-        self,
-        mode: str | Mode | Protocol | None = None,
-        progress: OnProgress = ignore_progress,
-        cancel: CancelToken | None = None,
-    ) -> Measurement:
-        """Time the current graph against the original; arguments as for ``measure``."""
-        with self._lock:
-            before, after, target = self.original, self.graph, self._target
-        how = mode or self._protocol
-        measurement = self.measurer.measure(before, after, self.feeds(), target, how, progress, cancel)
-        with self._changing():
-            self._memory.totals[after.fingerprint(), str(target)] = measurement
-        return measurement
-
-    def latency(self, mode: str | Mode = Mode.SCREENING) -> Latency:
-        """Time of one run of the current graph."""
-        return self.measurer.latency(self.graph, self.feeds(), self._target, mode)
-
     def check(
         self,
         graph: Graph | None = None,
         extra: NumericClass | None = None,
         cancel: CancelToken | None = None,
+        *,
+        frozen: bool = False,
+        on: Target | None = None,
     ) -> EquivalenceReport:
         """Compare a graph (the current one) numerically with the original.
 
@@ -301,16 +284,25 @@ class Session(Insights):
             graph: what to check.
             extra: numeric class of a rewrite that is not in the history yet.
             cancel: stops it when set.
+            frozen: whether its weights that were inputs no longer are.
+            on: where to run it; by default where the original runs, without the runtime's optimiser.
         """
         classes = [entry.numeric_class for entry in self._history.past]
         numeric_class = loosest([*classes, extra or NumericClass.EXACT])
         run = partial(self._reference.run, cancel=cancel)
-        return check_equivalence(self.original, graph or self.graph, run, numeric_class, self.dims)
+        there = None if on is None else partial(self.measurer.run, target=on, cancel=cancel)
+        may_override = not (frozen or self._history.is_frozen)
+        return check_equivalence(
+            self.original, graph or self.graph, run, numeric_class, self.dims,
+            override=may_override, run_candidate=there,
+        )  # fmt: skip
 
     # Deciding
 
     def accept(self, identifier: str, cancel: CancelToken | None = None) -> EquivalenceReport:
-        """Apply a candidate, if its result is numerically equal to the original.
+        """Apply a candidate or a switch, if the result is numerically equal to the original.
+
+        A switch of the runtime is checked on the target it leads to.
 
         Raises:
             CandidateError: no such candidate in the current graph.
@@ -318,28 +310,32 @@ class Session(Insights):
             Cancelled: ``cancel`` was set; nothing was changed.
         """
         with self._lock:
-            candidate, base = self.find(identifier), self.graph
-        result = apply(base, candidate, self.rules)
-        report = self.check(result, candidate.numeric_class, cancel)
+            candidate, base, target = self.find(identifier), self.graph, self._target
+        result, on = outcome(candidate, base, self.rules)
+        freezes = candidate.place == FREEZE
+        report = self.check(result, candidate.numeric_class, cancel, frozen=freezes, on=on)
         if not report.passed:
             raise VerificationError(f"'{candidate.place}' was not accepted: {report.sentence()}.")
         known = self._memory.candidates.get(self._key(base, candidate.place))
         predicted = self._memory.predicted.get(self._key(base, candidate.place))
         step = replace(Step.of(candidate, known.delta if known else None), predicted=predicted)
-        self.extend(Entry(result, (step,), candidate.summary, report, candidate.numeric_class), base)
+        kind = candidate.numeric_class if on is None else NumericClass.EXACT  # the graph is the same
+        switched = None if on is None else Switched(target, on)
+        self.extend(Entry(result, (step,), candidate.summary, report, kind, switched), base)
         return report
 
     def extend(self, entry: Entry, base: Graph) -> None:
         """Add an entry that was found and checked on a graph.
 
         Raises:
-            CandidateError: that graph is no longer the current one.
+            CandidateError: that graph is no longer the current one, or the target has changed.
         """
         self._sites.find(entry.graph, self._opt_in)
         with self._changing():
-            if self.graph is not base:
-                raise CandidateError("The graph changed while the rewrite was checked; choose again.")
+            if self.graph is not base or (entry.switched and entry.switched.before != self._target):
+                raise CandidateError("Graph or target changed while the candidate was checked; choose again.")
             self._history = self._history.push(entry)
+            self._target = entry.switched.after if entry.switched else self._target
 
     def reject(self, identifier: str) -> None:
         """Leave a place alone: searches and "measure all" skip it."""
@@ -352,14 +348,17 @@ class Session(Insights):
             self._rejected.discard(self.find(identifier).place)
 
     def undo(self, count: int = 1) -> None:
-        """Take back the last acceptances; harmless at the beginning."""
-        with self._changing():
-            self._history = self._history.moved(-count)
+        """Take back the last acceptances, with the targets they led to; harmless at the beginning."""
+        self._walk(-count)
 
     def redo(self, count: int = 1) -> None:
         """Accept again what was undone; harmless at the end."""
+        self._walk(count)
+
+    def _walk(self, by: int) -> None:
         with self._changing():
-            self._history = self._history.moved(count)
+            self._target = self._history.target_after(by, self._target)
+            self._history = self._history.moved(by)
 
     # Searching
 
@@ -409,7 +408,12 @@ class Session(Insights):
 
         return read_session(path, measurer)
 
-    # Fusion
+    # Beside rewrites
+
+    @cached_property
+    def switches(self) -> Switches:
+        """Settings of the runtime, and freezing weights, that can be tried like rewrites."""
+        return Switches(self, self._changing)
 
     @cached_property
     def fusion(self) -> FusionBench:

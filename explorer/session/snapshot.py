@@ -87,6 +87,8 @@ class Snapshot:
         is_ready: whether the current graph's candidates are known; if not, rows and rejections are empty.
         rows: its candidates, in the order of ``explorer.session.ranking.ordered``.
         rejections: near misses, with reasons.
+        switches: settings of the runtime and freezing, as far as they are known.
+        are_switches_complete: whether the runtime was asked which of its optimisers act on the graph.
         history: accepted and undone rewrites, in order.
         position: how many of them are in effect.
         curve: time over steps.
@@ -107,6 +109,8 @@ class Snapshot:
     is_ready: bool
     rows: tuple[CandidateRow, ...]
     rejections: tuple[Rejection, ...]
+    switches: tuple[CandidateRow, ...]
+    are_switches_complete: bool
     history: tuple[HistoryRow, ...]
     position: int
     curve: tuple[CurvePoint, ...]

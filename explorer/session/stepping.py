@@ -26,6 +26,7 @@ class Stepper:
     def __init__(self, session: Session, budget: int, on_event: OnEvent) -> None:
         self._session = session
         self._graph, self._rejected = session.graph, session.rejected
+        self._target = session.target
         self._on_event = on_event
         self._job: Job[Any] | None = None
         self._events: Generator[OptimiseEvent, Answer | None, None] = optimise(
@@ -36,9 +37,9 @@ class Stepper:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can go on: not at its end, and nobody else has changed the graph or what is rejected."""
+        """Whether it can go on: not at its end, and graph, target and rejected places as it left them."""
         unchanged = self._session.graph is self._graph and self._session.rejected == self._rejected
-        return unchanged and not self.is_over
+        return unchanged and self._session.target == self._target and not self.is_over
 
     def is_set(self) -> bool:
         """Whether the job that drives the search at the moment was asked to stop."""

@@ -13,10 +13,10 @@ from explorer.graph import Graph, save
 from explorer.graph.samples import is_sample
 from explorer.records import Record, read_json, write_json
 from explorer.rewrite import NumericClass, all_rules, apply_many, find_candidates
-from explorer.runtime import Delta, Measurement, Measurer, Protocol
+from explorer.runtime import Delta, Measurement, Measurer, Protocol, Target
 from explorer.runtime.cache import default_cache_folder
-from explorer.search import Step
-from explorer.session.history import Entry, History
+from explorer.search import SWITCH, Step, after_switch
+from explorer.session.history import Entry, History, Switched
 from explorer.session.memory import Memory
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _read_memory(record: Record) -> Memory:
         memory.candidates[item.text("base"), item.text("place"), measurement.target] = measurement
     for data in record.items("totals"):
         measurement = Measurement.from_json(data)
-        memory.totals[measurement.b, measurement.target] = measurement
+        memory.totals[measurement.b, measurement.delta.target] = measurement
     for data in _newer(record, "predicted"):
         item = Record(data, "saved prediction")
         delta = Delta.from_json(item.optional("delta"))
@@ -172,11 +172,13 @@ def _dims(record: Record) -> dict[str, int]:
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
+    switched = entry.switched
     return {
         "summary": entry.summary,
         "numeric_class": entry.numeric_class.value,
         "fingerprint": entry.graph.fingerprint(),
         "steps": [step.to_json() for step in entry.steps],
+        **({"switched": [str(switched.before), str(switched.after)]} if switched else {}),
     }
 
 
@@ -190,14 +192,26 @@ def _read_entry(data: object, history: History, path: str | Path) -> Entry:
             "open the original model and accept it again."
         )
     numeric_class = record.member("numeric_class", NumericClass)
-    return Entry(graph, steps, record.text("summary"), None, numeric_class)
+    return Entry(graph, steps, record.text("summary"), None, numeric_class, _read_switched(record))
+
+
+def _read_switched(record: Record) -> Switched | None:
+    if "switched" not in record:
+        return None
+    targets = record.texts("switched")
+    if len(targets) != 2:
+        raise InputError(f"A saved switch needs the target before and the one after, not {len(targets)}.")
+    return Switched(*map(Target.parse, targets))
 
 
 def _again(graph: Graph, steps: Sequence[Step]) -> Graph | None:
     """Apply steps in order, as many at once as the graph offers; None if one is not offered."""
     left = list(steps)
     while left:
-        rules = all_rules().only(dict.fromkeys(step.rule for step in left))
+        if left[0].rule == SWITCH:
+            graph = after_switch(graph, left.pop(0).place)
+            continue
+        rules = all_rules().only(dict.fromkeys(step.rule for step in left if step.rule != SWITCH))
         offered = {c.place: c for c in find_candidates(graph, rules).candidates}
         wanted = [offered[step.place] for step in takewhile(lambda s: s.place in offered, left)]  # noqa: B023 (used at once)
         graph, applied = apply_many(graph, wanted, all_rules())

@@ -12,6 +12,7 @@ from explorer.runtime import Delta
 from explorer.session.history import Entry
 from explorer.session.ranking import ordered
 from explorer.session.snapshot import CandidateRow, CurvePoint, HistoryRow, Snapshot
+from explorer.session.switches import FAMILY, Switch
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
@@ -34,6 +35,8 @@ def take_snapshot(session: Session, number: int) -> Snapshot:
         is_ready=found is not None,
         rows=_rows(session, found.candidates) if found else (),
         rejections=found.rejections if found else (),
+        switches=tuple(_switch_row(session, one) for one in session.switches.known()) if found else (),
+        are_switches_complete=found is not None and session.switches.is_complete,
         history=tuple(_history_row(e, i >= history.position) for i, e in enumerate(history.entries[1:])),
         position=history.position,
         curve=tuple(curve(history.past)),
@@ -69,6 +72,19 @@ def _row(session: Session, candidate: Candidate) -> CandidateRow:
         is_rejected=candidate.place in session.rejected,
         is_absorbed=session.absorbed(candidate.place),
         unpredicted=session.unpredicted(candidate.place),
+    )
+
+
+def _switch_row(session: Session, switch: Switch) -> CandidateRow:
+    known = session.measured(switch.place)
+    return CandidateRow(
+        candidate=switch,
+        title=switch.title,
+        family=FAMILY,
+        predicted=None,
+        measured=None if known is None else known.delta,
+        is_rejected=switch.place in session.rejected,
+        unpredicted="Predictions add up operators; a switch of the runtime can only be measured.",
     )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from explorer.graph import freeze_weights, frozen_sentence, load, save
+from explorer.graph import freeze_weights, load, names_text, save
 from explorer.graph.freeze import OVERRIDABLE_NOTICE
 from tests.models import model, run
 
@@ -60,10 +60,8 @@ def test_the_notice_says_what_callers_lose():
     assert OVERRIDABLE_NOTICE in graph.notices
     notices = freeze_weights(graph).notices
     assert OVERRIDABLE_NOTICE not in notices
-    assert notices[-1] == "1 weight is no longer among the inputs, so callers cannot override: 'w'."
-    assert frozen_sentence(list("abcde")) == (
-        "5 weights are no longer among the inputs, so callers cannot override: 'a', 'b', 'c' and 2 more"
-    )
+    assert notices[-1] == "1 weight is a constant now: callers can no longer override 'w'."
+    assert names_text(list("abcde")) == "'a', 'b', 'c' and 2 more"
 
 
 def test_a_frozen_model_is_saved_without_the_inputs(tmp_path):
