@@ -1,8 +1,9 @@
 """Other projects' optimisers beside ours, side by side in one run: sizes, correctness and time.
 
 Every tool gets the same file in a process of its own with a time limit. Its result is loaded by us, compared
-numerically with the original (runtime optimiser off), and timed against the original at two levels. "simplify" is
-ours without measuring: everything exact or re-associated that makes the graph smaller, to the end. Run it as
+numerically with the original (runtime optimiser off), and timed against the original at two levels. Ours comes in
+three forms: everything exact accepted without measuring, everything exact or re-associated, and greedy search on
+measured cost at the first target. ONNX Runtime's own levels are timed against its best one. Run it as
 ``explorer bench peers``; it takes minutes per model.
 """
 
@@ -20,6 +21,7 @@ from explorer.graph import Graph, load, make_feeds, save
 from explorer.rewrite import NumericClass, RuleSet, check_equivalence, default_rules
 from explorer.runtime import Measurer, Mode
 from explorer.search.simplify import simplify
+from explorer.session import Session
 
 MODELS = (
     "squeezenet1_1",
@@ -31,13 +33,14 @@ MODELS = (
 )
 TARGETS = ("ort:level=all,threads=1", "ort:level=disable,threads=1")
 TIME_LIMIT_S = 120.0
+BUDGET = 8  # timed comparisons of the measured search
 OURS = ("explorer exact", "explorer exact, re-associated")
 
 
 def run(models: tuple[str, ...] = MODELS, mode: Mode = Mode.SCREENING) -> dict[str, Any]:
     """Compare; returns per model and tool: nodes, equality, and delta per target."""
     with Measurer() as measurer:
-        table = {name: _model(load(name), measurer, mode) for name in models}
+        table = {name: compare(load(name), measurer, mode) for name in models}
     note = "deltas against the original on the same target; screening unless a validated run is asked for"
     return {"models": table, "targets": list(TARGETS), "note": note}
 
@@ -52,17 +55,27 @@ def check_cases(folder: Path) -> dict[str, dict[str, str]]:
                 measurer.run(graph, [make_feeds(graph)])
             except ExplorerError:
                 continue  # not runnable before, so nothing can be compared
-            for tool, result in _results(graph).items():
+            for tool, result in {**_peers(graph, tuple(TOOLS)), **_unmeasured(graph)}.items():
                 problem = _problem(graph, result, measurer)
                 if problem:
                     wrong[tool][path.stem] = problem
     return wrong
 
 
-def _model(graph: Graph, measurer: Measurer, mode: Mode) -> dict[str, Any]:
+def compare(
+    graph: Graph, measurer: Measurer, mode: Mode = Mode.SCREENING, tools: tuple[str, ...] = tuple(TOOLS)
+) -> dict[str, Any]:
+    """One model: per tool the nodes, whether the outputs are equal, and the delta per target.
+
+    Args:
+        graph: the model.
+        measurer: what checks and times.
+        mode: how it times.
+        tools: which of the peers.
+    """
     sys.stderr.write(f"{graph.name} ...\n")
-    rows: dict[str, Any] = {"original": {"nodes": _size(graph)}}
-    for tool, result in _results(graph).items():
+    rows: dict[str, Any] = {"original": {"nodes": _size(graph)}, **_levels(graph, measurer, mode)}
+    for tool, result in {**_peers(graph, tools), **_unmeasured(graph), **_measured(graph, measurer)}.items():
         if isinstance(result, str):
             rows[tool] = {"failed": result}
             continue
@@ -73,30 +86,53 @@ def _model(graph: Graph, measurer: Measurer, mode: Mode) -> dict[str, Any]:
     return rows
 
 
+def _levels(graph: Graph, measurer: Measurer, mode: Mode) -> dict[str, Any]:
+    """The runtime's lower levels against its best one."""
+    feeds, best = make_feeds(graph), TARGETS[0]
+    targets = {
+        level: best.replace("level=all", f"level={level}") for level in ("extended", "basic", "disable")
+    }
+    return {
+        f"onnxruntime at {level}": {
+            "nodes": _size(graph),
+            "equal": True,
+            "deltas": {
+                best: measurer.measure(graph, graph, feeds, best, mode, b_target=other).delta.to_json()
+            },
+        }
+        for level, other in targets.items()
+    }
+
+
 def _deltas(graph: Graph, result: Graph, measurer: Measurer, mode: Mode) -> dict[str, Any]:
     feeds = make_feeds(graph)
     return {t: measurer.measure(graph, result, feeds, t, mode).delta.to_json() for t in TARGETS}
 
 
-def _results(graph: Graph) -> dict[str, Graph | str]:
+def _peers(graph: Graph, tools: tuple[str, ...]) -> dict[str, Graph | str]:
     """The graph after each tool, or why there is none."""
-    results: dict[str, Graph | str] = {}
     with tempfile.TemporaryDirectory(prefix="explorer-peers-") as folder:
         source = save(graph, Path(folder) / "original.onnx")
-        for tool in TOOLS:
-            results[tool] = _peer(tool, source, Path(folder) / f"{tool}.onnx")
-        results |= _ours(graph)
+        results = {tool: _peer(tool, source, Path(folder) / f"{tool}.onnx") for tool in tools}
         for result in results.values():
             if isinstance(result, Graph):
                 result.fingerprint()  # reads the weights while their files exist
     return results
 
 
-def _ours(graph: Graph) -> dict[str, Graph]:
+def _unmeasured(graph: Graph) -> dict[str, Graph]:
     """Everything accepted unmeasured that makes the graph smaller, by what it does to the numbers."""
     exact = RuleSet(r for r in default_rules() if r.numeric_class is NumericClass.EXACT)
     done = {name: simplify(graph, rules) for name, rules in zip(OURS, (exact, default_rules()), strict=True)}
     return {name: graph if applied is None else applied.graph for name, applied in done.items()}
+
+
+def _measured(graph: Graph, measurer: Measurer) -> dict[str, Graph]:
+    """Greedy search on measured cost at the first target."""
+    with Session(graph, target=TARGETS[0], measurer=measurer) as session:
+        for _event in session.optimise(budget=BUDGET):
+            pass
+        return {"explorer measured": session.graph}
 
 
 def _peer(tool: str, source: Path, target: Path) -> Graph | str:
