@@ -84,7 +84,6 @@ def _switch_row(session: Session, switch: Switch) -> CandidateRow:
         predicted=None,
         measured=None if known is None else known.delta,
         is_rejected=switch.place in session.rejected,
-        unpredicted="Predictions add up operators; a switch of the runtime can only be measured.",
     )
 
 

@@ -11,7 +11,7 @@ import ipywidgets as widgets
 
 from explorer.errors import CandidateError
 from explorer.graph import Graph, GraphDiff
-from explorer.search import Proposed
+from explorer.search import SWITCH, Proposed
 from explorer.session import JobState, OptimiseEvent, Session, Snapshot
 from explorer.ui.controller import Controller
 from explorer.ui.fuse_desk import FuseDesk
@@ -95,6 +95,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
                 compare=guard(self._compare),
                 measure=guard(do.measure),
                 measure_all=guard(do.measure_all),
+                find_switches=guard(do.find_switches),
                 predict=guard(do.predict),
                 accept=guard(do.accept),
                 reject=guard(do.toggle_rejection),
@@ -170,7 +171,10 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         if identifier and session is not None:
             self.near_misses.table.selected = ""
             found = session.find(identifier)
-            if not self.candidates.compare.value:
+            if not found.nodes and found.rule == SWITCH:
+                self.candidates.end_comparison()
+                self.graph.clear_site()
+            elif not self.candidates.compare.value:
                 self.graph.show_site(found.nodes, found.rule)
         elif not self.near_misses.table.selected:
             self.graph.clear_site()
@@ -258,7 +262,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
     def _highlight_again(self) -> None:
         """A selection that outlives a change of the graph keeps its outline."""
         chosen = self.candidates.selected
-        if chosen is not None:
+        if chosen is not None and chosen.candidate.nodes:
             self.graph.show_site(chosen.candidate.nodes, chosen.candidate.rule)
 
     def _show_event(self, event: OptimiseEvent) -> None:

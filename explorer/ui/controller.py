@@ -117,10 +117,18 @@ class Controller:
             f"Measuring {place}", lambda job: session.measure(identifier, None, job.report, job.token)
         )
 
-    def measure_all(self) -> None:
-        """Screen all candidates that are not rejected, in the background."""
+    def measure_all(self, with_switches: bool = False) -> None:
+        """Screen all candidates that are not rejected, in the background; switches first if wanted."""
+        session, snapshot = self.need_session(), self.need_session().snapshot(wait=False)
+        rows = (*(snapshot.switches if with_switches else ()), *snapshot.rows)
+        wanted = [row.id for row in rows if not row.is_rejected]
+        self._start("Measuring all", lambda job: session.measure_all(wanted, job=job))
+
+    def find_switches(self) -> None:
+        """Ask the runtime which of its own optimisers act on the graph, in the background."""
         session = self.need_session()
-        self._start("Measuring all", lambda job: session.measure_all(job=job))
+        label = "Asking the runtime for its optimisers"
+        self._add(session.runner.start(label, lambda job: session.switches.find(job.token)))
 
     def predict(self, identifier: str = "") -> None:
         """Predict a candidate, or all of them for "", in the background."""
@@ -205,7 +213,7 @@ class Controller:
 
         def export(job: Job[None]) -> None:
             result = session.export(place, job.token)
-            text = f"Wrote {result.path.resolve()}: {result.report.sentence()}."
+            text = f"Wrote {result.path.resolve()}: {result.sentence()}."
             self._pump.post(partial(self._strip.notice, text))
 
         self._start(f"Exporting to {place}", export)

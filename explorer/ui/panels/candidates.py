@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import ipywidgets as widgets
 
+from explorer.search import SWITCH
 from explorer.session import CandidateRow, Snapshot
 from explorer.ui.panels.parts import button, column, delta_html, marked, muted, row
 from explorer.ui.table import CandidateTable
@@ -24,13 +25,14 @@ _CLASSES = {
 class CandidateActions:
     """What the panel asks the app to do; most take the id of the selected candidate.
 
-    ``predict`` predicts all of them for "".
+    ``predict`` predicts all of them for "". ``measure_all`` is told whether to measure switches too.
     """
 
     select: Callable[[str], None]
     compare: Callable[[str, bool], None]
     measure: Callable[[str], None]
-    measure_all: Callable[[], None]
+    measure_all: Callable[[bool], None]
+    find_switches: Callable[[], None]
     predict: Callable[[str], None]
     accept: Callable[[str], None]
     reject: Callable[[str], None]
@@ -44,6 +46,7 @@ class CandidatePanel:
         self._actions = actions
         self._snapshot: Snapshot | None = None
         self._muted = False
+        self._asked = ("", "")
         self.table = CandidateTable()
         self.table.observe(lambda change: self._on_select(str(change["new"])), "selected")
         self.table.on_command(self._on_key)
@@ -53,8 +56,16 @@ class CandidatePanel:
         self.reject = button("Reject", "Leave this site alone, or take that back (X)", self._reject)
         self.measure = button("Measure", "Time the result against the current graph (M)", self._measure)
         self.measure_all = button(
-            "Measure all", "Screen every candidate that is not rejected", actions.measure_all
+            "Measure all",
+            "Screen every candidate in the table that is not rejected",
+            lambda: actions.measure_all(bool(self.switches.value)),
         )
+        self.switches = widgets.ToggleButton(
+            description="Switches",
+            tooltip="Also list settings of the runtime to try: levels, its own optimisers, frozen weights",
+        )
+        self.switches.layout.width = "auto"
+        self.switches.observe(self._on_switches, "value")
         self.predict = button(
             "Predict",
             "Predict the selected rewrite by the sum of its operators' times, each timed alone on the target",
@@ -81,6 +92,7 @@ class CandidatePanel:
                 self.measure_all,
                 self.predict,
                 self.predict_all,
+                self.switches,
             ),
             self.chosen,
             self.table,
@@ -89,21 +101,43 @@ class CandidatePanel:
     @property
     def selected(self) -> CandidateRow | None:
         """The selected row, if any."""
-        rows = self._snapshot.rows if self._snapshot is not None else ()
-        return next((r for r in rows if r.id == self.table.selected), None)
+        return next((row for row in self._rows() if row.id == self.table.selected), None)
 
     def render(self, snapshot: Snapshot) -> None:
         """Show the rows; rows that are being looked for leave what is shown in place."""
         self._snapshot = snapshot
-        self.table.show(snapshot.rows, ready=snapshot.is_ready)
+        self.table.show(self._rows(), ready=snapshot.is_ready)
         self._show_selected()
+        self._find_switches()
+
+    def _rows(self) -> tuple[CandidateRow, ...]:
+        if self._snapshot is None:
+            return ()
+        return (*(self._snapshot.switches if self.switches.value else ()), *self._snapshot.rows)
+
+    def _on_switches(self, _change: object) -> None:
+        if self._snapshot is not None:
+            self.render(self._snapshot)
+
+    def _find_switches(self) -> None:
+        """Ask the runtime for its own optimisers, once per graph and target, if they are to be shown."""
+        snapshot = self._snapshot
+        if not self.switches.value or snapshot is None or not snapshot.is_ready:
+            return
+        asked = snapshot.fingerprint, snapshot.target
+        if not snapshot.are_switches_complete and asked != self._asked:
+            self._asked = asked
+            self._actions.find_switches()
 
     def disable(self, is_busy: bool) -> None:
         """Nothing is decided while something is measured."""
         for widget in (self.measure, self.predict, self.accept, self.reject, self.compare):
             widget.disabled = is_busy or self.selected is None
+        if self.selected is not None and self.selected.candidate.rule == SWITCH:
+            self.predict.disabled = self.compare.disabled = True
         for widget in (self.measure_all, self.predict_all):
             widget.disabled = is_busy or not (self._snapshot and self._snapshot.rows)
+        self.measure_all.disabled = is_busy or not self._rows()
         self.table.busy = is_busy
 
     def focus(self, nodes: tuple[str, ...]) -> None:
@@ -134,7 +168,7 @@ class CandidatePanel:
             if not own[command].disabled:
                 own[command].click()
         elif command == "compare":
-            if self.table.selected:
+            if self.table.selected and not self.compare.disabled:
                 self.compare.value = not self.compare.value
         else:
             self._actions.command(command)
@@ -169,6 +203,10 @@ def chosen_html(row: CandidateRow) -> str:
     """The selected candidate on four lines, as safe HTML; what is cut shows as a tooltip."""
     summary, kind = html.escape(row.candidate.summary), row.numeric_class.value
     predicted = delta_html(row.predicted, "not predicted")
+    if row.candidate.rule == SWITCH:
+        predicted = (
+            '<span class="explorer-muted">predictions add up operators: a switch can only be measured</span>'
+        )
     if row.unpredicted:
         reason = html.escape(row.unpredicted)
         predicted = f'<span class="explorer-muted" title="{reason}">cannot be predicted: {reason}</span>'

@@ -14,7 +14,7 @@ const TYPING = "input, select, textarea, [contenteditable=true], canvas";
 
 const ORDER = "In this order unless you sort: what is known to gain comes first (measured or predicted, most first), "
   + "then what is open, by its prediction or else by a rough count of work saved, "
-  + "then what makes no measurable difference, then what is slower; rejected places last.";
+  + "then what makes no measurable difference, then what is slower; rejected places last. Switches of the runtime, if shown, stand above.";
 const PREDICTED = "Sum of isolated operator times: each operator timed alone on the target, nothing run as a whole. "
   + "The interval holds the timing's own spread and what each operator type may gain or lose inside the whole.";
 const MEASURED = "Both models timed against each other on the target, with a control of the model against itself.";
@@ -59,7 +59,11 @@ function candidateCell(row) {
   const head = make("div", "et-head");
   head.append(make("span", "et-title", row.title));
   if (row.rejected) head.append(make("span", "et-tag", "rejected"));
-  if (!row.portable) {
+  if (row.place) {
+    const tag = make("span", "et-tag", row.portable ? "interface" : "runtime");
+    tag.title = row.portable ? "Changes what callers of the model may feed" : "A setting of the runtime: the graph stays as it is";
+    head.append(tag);
+  } else if (!row.portable) {
     const tag = make("span", "et-tag", "ORT only");
     tag.title = "Needs com.microsoft operators: runs on ONNX Runtime only";
     head.append(tag);
@@ -70,7 +74,7 @@ function candidateCell(row) {
     head.append(tag);
   }
   cell.append(head, make("div", "et-summary", row.summary));
-  cell.title = `${row.title}\n${row.summary}\n${row.rule} at ${row.nodes.join(", ")}\nweights: ${row.bytes_text}`;
+  cell.title = `${row.title}\n${row.summary}\n${row.place || `${row.rule} at ${row.nodes.join(", ")}\nweights: ${row.bytes_text}`}`;
   return cell;
 }
 
@@ -268,7 +272,7 @@ class Table {
   _line(row, index, columns) {
     const line = make("tr", row.rejected ? "et-rejected" : "");
     line.dataset.id = row.id;
-    line.dataset.place = `${row.rule}:${row.nodes.join("+")}`;
+    line.dataset.place = row.place || `${row.rule}:${row.nodes.join("+")}`;
     line.id = `et-${this.model.model_id ?? "table"}-${index}`;
     line.append(...columns.map((column) => column.cell(row)));
     return line;

@@ -8,6 +8,7 @@ from typing import Any
 from explorer.cost.operator_sum import SENTENCE
 from explorer.rewrite import Rejection
 from explorer.runtime import Delta, Mode, Source, Verdict
+from explorer.search import SWITCH
 from explorer.session import CandidateRow
 from explorer.ui.graphview.units import bytes_text
 
@@ -22,6 +23,7 @@ def candidate_wire(row: CandidateRow) -> Wire:
         "id": row.id,
         "title": row.title,
         "rule": candidate.rule,
+        "place": candidate.place if candidate.rule == SWITCH else "",
         "summary": candidate.summary,
         "nodes": list(candidate.nodes),
         "kind": candidate.numeric_class.value,
