@@ -48,19 +48,17 @@ def _kept(rows: dict[str, dict[str, Any]]) -> str:
         [
             name,
             "{} to {}".format(*row["nodes"]),
-            _delta(row["delta"]),
+            _delta(row["delta"]) if _is_kept(row) else "unchanged",
             _delta(row["control"]),
-            _list(row["taken"], row),
+            "; ".join(row["taken"]) if _is_kept(row) else "nothing",
         ]
         for name, row in rows.items()
     )
     return table(["model", "nodes", "result against the original", "control", "rewrites kept"], body)
 
 
-def _list(taken: list[str], row: dict[str, Any]) -> str:
-    if row["delta"]["verdict"] != "FASTER":
-        return "nothing"
-    return "; ".join(taken)
+def _is_kept(row: dict[str, Any]) -> bool:
+    return bool(row["delta"]["verdict"] == "FASTER")
 
 
 def _times(rows: dict[str, dict[str, Any]]) -> str:
