@@ -48,6 +48,7 @@ class EquivalenceReport:
         nonfinite: elements that were NaN or infinite in both, which prove nothing.
         reacts: whether any output changed with the input; if not, agreement proves little.
         problem: one sentence if it did not pass, else empty.
+        note: what to say instead of "equal" where it passed by a wider tolerance than its class has.
     """
 
     passed: bool
@@ -59,12 +60,14 @@ class EquivalenceReport:
     nonfinite: int
     reacts: bool
     problem: str
+    note: str = ""
 
     def sentence(self) -> str:
         """The result in words, for the app and the command line."""
         if not self.passed:
             return self.problem
-        text = f"equal on {len(self.inputs)} inputs (largest relative error {self.max_error:.1e}"
+        text = self.note or f"equal on {len(self.inputs)} inputs"
+        text += f" (largest relative error {self.max_error:.1e}"
         text += f" in '{self.worst_tensor}')" if self.worst_tensor else ")"
         if self.nonfinite:
             text += f"; {self.nonfinite} elements were NaN or infinite in both and prove nothing"
@@ -93,6 +96,7 @@ def check_equivalence(
     *,
     override: bool = True,
     run_candidate: Run | None = None,
+    least_tolerance: float = 0.0,
 ) -> EquivalenceReport:
     """Compare two graphs with the same interface.
 
@@ -104,12 +108,13 @@ def check_equivalence(
         dims: sizes of named dynamic dims.
         override: whether weights that are graph inputs may be replaced; False once they were frozen.
         run_candidate: computes the candidate's outputs, if that is done elsewhere (with an optimiser on trial).
+        least_tolerance: accepted even if the class allows less.
 
     Raises:
         RuntimeFailure: the original itself does not run on any of the inputs.
     """
     sets, expected = _reference(original, run, dims, override)
-    tolerance = tolerance_for(original, numeric_class, expected)
+    tolerance = max(tolerance_for(original, numeric_class, expected), least_tolerance)
     worst = _Worst()
     try:
         got = (run_candidate or run)(candidate, [item.feeds for item in sets])

@@ -38,7 +38,7 @@ from explorer.session.reference import Reference
 from explorer.session.screening import measure_all
 from explorer.session.sites import Sites, rules_on_offer
 from explorer.session.snapshot import Snapshot
-from explorer.session.switches import Switches, is_switch, outcome
+from explorer.session.switches import Switches, check_switch, is_switch, outcome
 from explorer.session.taking import ExportResult, export, trajectory
 from explorer.session.view import take_snapshot
 
@@ -277,6 +277,7 @@ class Session(Insights):
         *,
         frozen: bool = False,
         on: Target | None = None,
+        least_tolerance: float = 0.0,
     ) -> EquivalenceReport:
         """Compare a graph (the current one) numerically with the original.
 
@@ -286,6 +287,7 @@ class Session(Insights):
             cancel: stops it when set.
             frozen: whether its weights that were inputs no longer are.
             on: where to run it; by default where the original runs, without the runtime's optimiser.
+            least_tolerance: accepted even if the classes allow less.
         """
         classes = [entry.numeric_class for entry in self._history.past]
         numeric_class = loosest([*classes, extra or NumericClass.EXACT])
@@ -294,7 +296,7 @@ class Session(Insights):
         may_override = not (frozen or self._history.is_frozen)
         return check_equivalence(
             self.original, graph or self.graph, run, numeric_class, self.dims,
-            override=may_override, run_candidate=there,
+            override=may_override, run_candidate=there, least_tolerance=least_tolerance,
         )  # fmt: skip
 
     # Deciding
@@ -302,7 +304,7 @@ class Session(Insights):
     def accept(self, identifier: str, cancel: CancelToken | None = None) -> EquivalenceReport:
         """Apply a candidate or a switch, if the result is numerically equal to the original.
 
-        A switch of the runtime is checked on the target it leads to.
+        A switch of the runtime is checked on the target it leads to; see ``check_switch``.
 
         Raises:
             CandidateError: no such candidate in the current graph.
@@ -313,7 +315,10 @@ class Session(Insights):
             candidate, base, target = self.find(identifier), self.graph, self._target
         result, on = outcome(candidate, base, self.rules)
         freezes = candidate.place == FREEZE
-        report = self.check(result, candidate.numeric_class, cancel, frozen=freezes, on=on)
+        if on is None:
+            report = self.check(result, candidate.numeric_class, cancel, frozen=freezes)
+        else:
+            report = check_switch(self.check, candidate, target, on, cancel)
         if not report.passed:
             raise VerificationError(f"'{candidate.place}' was not accepted: {report.sentence()}.")
         known = self._memory.candidates.get(self._key(base, candidate.place))

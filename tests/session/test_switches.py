@@ -165,6 +165,27 @@ def test_a_switch_whose_outputs_differ_is_refused_and_changes_nothing(monkeypatc
         assert session.steps == ()
 
 
+@pytest.mark.parametrize(("factor", "is_accepted"), [(1.5, True), (3.0, False), (np.nan, False)])
+def test_a_target_that_is_off_already_may_be_left_for_one_that_is_no_worse(monkeypatch, factor, is_accepted):
+    errors = {"disable": 0.0, "basic": 0.01, "extended": 0.01 * factor}
+    real = PlantedMeasurer.run
+
+    def imprecise(self, graph, feeds, target=DISABLE, cancel=None):
+        error = errors[Target.parse(target).level]
+        return [{k: v + error * np.abs(v).max() for k, v in o.items()} for o in real(self, graph, feeds)]
+
+    with session_on("ort:level=basic") as session:
+        monkeypatch.setattr(PlantedMeasurer, "run", imprecise)
+        if not is_accepted:
+            with pytest.raises(VerificationError, match=r"was not accepted: output 'y' differs"):
+                session.accept(EXTENDED)
+            return
+        text = session.accept(EXTENDED).sentence()
+        assert text.startswith("not equal to the original, but no worse than ort:level=basic,threads=1")
+        assert "which itself differs by 1.0e-02 (largest relative error 1.5e-02 in 'y')" in text
+        assert session.snapshot().history[0].check == text
+
+
 def test_freezing_is_a_change_of_the_graph_that_later_checks_know_of():
     with session_on(listed=True) as session:
         assert session.measure(FREEZE).delta.ratio == pytest.approx(1 / 1.5, rel=0.02)
