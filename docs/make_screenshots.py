@@ -70,10 +70,20 @@ def optimise(app: AppPage) -> None:
     """A finished search with its curve."""
     app.tab("Optimise")
     app.page.locator(".explorer-chart-widget[data-points]").wait_for(timeout=WORK_MS)
-    app.app.get_by_role("spinbutton", name="Budget").fill("12")
+    app.app.get_by_role("spinbutton", name="Budget").fill("6")
     app.press("Run")
     app.app.locator(".explorer-next").get_by_text("Result").wait_for(timeout=LONG_MS)
     app.idle()
+
+
+def fuse(app: AppPage) -> None:
+    """The optimum's groups against a 256 KB buffer, with the bill of the group of a node."""
+    app.tab("Fuse")
+    app.app.locator(".explorer-fuse-why").first.wait_for(timeout=WORK_MS)
+    app.idle()
+    app.click_node("n4")
+    app.idle()
+    app.page.mouse.move(5, 5)
 
 
 def roofline(app: AppPage) -> None:
@@ -116,7 +126,8 @@ PICTURES: dict[str, tuple[str, str, bool, Callable[[AppPage], None]]] = {
     "app-roofline": ("mobilenet_v2", "ort:level=all,threads=1", True, roofline),
     "app-view": ("resnet18", "ort:level=all,threads=1", False, view),
     "app-portability": ("squeezenet1_1", "ort:level=all,threads=1", False, portability),
-    "app-optimise": ("resnet18", "ort:level=disable,threads=1", False, optimise),
+    "app-optimise": ("resnet18", "ort:level=all,threads=1", False, optimise),
+    "app-fuse": ("resnet18", "ort:level=all,threads=1", False, fuse),
 }
 
 
