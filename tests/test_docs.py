@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from explorer.bench import fusion_page, greedy_page
+from explorer.bench import fusion_page, greedy_page, peers_page
 from explorer.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -36,6 +36,16 @@ def test_what_greedy_search_found_is_the_recorded_run():
     )
     assert result["geometric_mean_ratio"] <= 0.97
     assert result["slower"] == []
+
+
+def test_the_comparison_with_other_optimisers_is_the_recorded_run():
+    result = json.loads((REPOSITORY / "docs" / "peers.json").read_text())
+    assert (REPOSITORY / "docs" / "peers.md").read_text() == peers_page.page(result), (
+        "run `python -m explorer.bench.peers_page docs/peers.json > docs/peers.md`"
+    )
+    ours = [row for rows in result["models"].values() for tool, row in rows.items() if "explorer" in tool]
+    assert ours
+    assert all(row["equal"] for row in ours)
 
 
 def test_links_in_the_readme_exist():

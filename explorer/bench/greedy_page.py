@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.bench.markdown import table, write_page
+from explorer.bench.markdown import table, verdict, write_page
 
-_VERDICTS = {"FASTER": "faster", "SLOWER": "slower", "WITHIN_NOISE": "within noise", "IDENTICAL": "identical"}
 _LONGEST = 90
 
 
@@ -48,8 +47,8 @@ def _kept(rows: dict[str, dict[str, Any]]) -> str:
         [
             name,
             "{} to {}".format(*row["nodes"]),
-            _delta(row["delta"]) if _is_kept(row) else "unchanged",
-            _delta(row["control"]),
+            verdict(row["delta"]) if _is_kept(row) else "unchanged",
+            verdict(row["control"]),
             "; ".join(row["taken"]) if _is_kept(row) else "nothing",
         ]
         for name, row in rows.items()
@@ -75,21 +74,12 @@ def _share(entry: dict[str, Any]) -> str:
 
 
 def _compared(name: str, row: dict[str, Any]) -> str:
-    lines = (f"- {_short(entry['move'])}: {_delta(entry)}" for entry in row["compared"])
+    lines = (f"- {_short(entry['move'])}: {verdict(entry)}" for entry in row["compared"])
     return f"**{name}**\n\n" + "\n".join(lines)
 
 
 def _short(label: str) -> str:
     return label if len(label) <= _LONGEST else f"... {label[-_LONGEST:]}"
-
-
-def _delta(delta: dict[str, Any] | None) -> str:
-    if delta is None:
-        return "-"
-    if delta["verdict"] == "IDENTICAL":
-        return "identical"
-    ratio, low, high = (100 * (delta[key] - 1) for key in ("ratio", "low", "high"))
-    return f"{ratio:+.1f} % ({low:+.1f} to {high:+.1f}), {_VERDICTS[delta['verdict']]}"
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from explorer.records import read_json
@@ -13,6 +13,16 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def verdict(delta: Mapping[str, Any] | None) -> str:
+    """A delta's JSON in words: "-4.1 % (-5.0 to -3.2), faster"; "-" for none."""
+    if delta is None:
+        return "-"
+    if delta["verdict"] == "IDENTICAL":
+        return "identical"
+    ratio, low, high = (100 * (delta[key] - 1) for key in ("ratio", "low", "high"))
+    return f"{ratio:+.1f} % ({low:+.1f} to {high:+.1f}), {delta['verdict'].lower().replace('_', ' ')}"
 
 
 def write_page(page: Callable[[dict[str, Any]], str], benchmark: str) -> None:
