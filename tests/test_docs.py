@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from explorer.bench import fusion_page, greedy_page, peers_page
+from explorer.bench import fusion_page, greedy_page, measuring_page, peers_page
 from explorer.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -46,6 +46,15 @@ def test_the_comparison_with_other_optimisers_is_the_recorded_run():
     ours = [row for rows in result["models"].values() for tool, row in rows.items() if "explorer" in tool]
     assert ours
     assert all(row["equal"] for row in ours)
+
+
+def test_how_far_verdicts_can_be_trusted_is_the_recorded_run():
+    result = json.loads((REPOSITORY / "docs" / "measuring.json").read_text())
+    assert (REPOSITORY / "docs" / "measuring.md").read_text() == measuring_page.page(result), (
+        "run `python -m explorer.bench.measuring_page docs/measuring.json > docs/measuring.md`"
+    )
+    assert result["calibration"]["pairs"] >= 200
+    assert result["calibration"]["false_claims"]["high"] < 0.05
 
 
 def test_links_in_the_readme_exist():
