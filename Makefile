@@ -90,10 +90,11 @@ $(STAMPS)/test: pyproject.toml constraints.txt $(BIN)/python
 	@$(PIP_INSTALL) -e ".[test]"
 	@mkdir -p $(STAMPS) && touch $@ $(STAMPS)/run
 
-$(STAMPS)/lint: pyproject.toml constraints.txt $(BIN)/python
-	@echo "Installing explorer and its lint tools into $(VENV); the first time takes a few minutes ..."
+# The types of what the tests need are checked too.
+$(STAMPS)/lint: $(STAMPS)/test
+	@echo "Installing explorer's lint tools into $(VENV) ..."
 	@$(PIP_INSTALL) -e ".[lint]"
-	@mkdir -p $(STAMPS) && touch $@ $(STAMPS)/run
+	@touch $@
 
 $(STAMPS)/chromium: $(STAMPS)/test tests/ui/chromium.py
 	@$(BIN)/python -m tests.ui.chromium
