@@ -20,6 +20,7 @@ from explorer.rewrite.rules.conv_parts import why_not_const
 SCALES = ("Mul", "Div")
 SHIFTS = ("Add", "Sub")
 _LARGEST_VECTOR = 65536  # elements of a constant that matching looks at
+_EPSILON = float(np.float32(1e-5))
 
 
 Vectors = tuple[np.ndarray | None, np.ndarray | None]
@@ -151,9 +152,9 @@ def batchnorm_affine(bn: ir.Node, axis: int, channels: int, context: Context) ->
 
 
 def epsilon_of(node: ir.Node) -> float:
-    """The epsilon of a normalisation (default 1e-5, as everywhere in ONNX)."""
-    found = node.attributes.get_float("epsilon", 1e-5)
-    return 1e-5 if found is None else found
+    """The epsilon of a normalisation (default 1e-5, as everywhere in ONNX); attributes are single precision."""
+    found = node.attributes.get_float("epsilon", _EPSILON)
+    return _EPSILON if found is None else found
 
 
 def refuse_training(bn: ir.Node, context: Context) -> None:
