@@ -78,7 +78,7 @@ def candidates(arguments: Namespace) -> int:
         data = {
             "fingerprint": snapshot.fingerprint,
             "target": snapshot.target,
-            "candidates": [_row(row) for row in rows],
+            "candidates": [candidate_row(row) for row in rows],
             "rejections": rejections if arguments.rejections else [],
         }
     lines = [f"{len(rows)} candidates in {snapshot.name}"]
@@ -326,7 +326,8 @@ def _same_interface(session: Session, other: Any) -> None:  # noqa: ANN401 (a Gr
         )
 
 
-def _row(row: CandidateRow) -> dict[str, Any]:
+def candidate_row(row: CandidateRow) -> dict[str, Any]:
+    """A row of the candidate table as plain values."""
     candidate = row.candidate
     return {
         "id": row.id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from explorer.commands import delta_text, open_session, print_result, say, show_progress
+from explorer.commands import candidate_row, delta_text, open_session, print_result, say, show_progress
 from explorer.errors import RuntimeFailure, WorkerError
 
 if TYPE_CHECKING:
@@ -55,15 +55,4 @@ def _measure_all(session: Session, identifiers: list[str]) -> None:
 
 
 def _row(row: CandidateRow) -> dict[str, Any]:
-    candidate = row.candidate
-    return {
-        "id": row.id,
-        "place": candidate.place,
-        "rule": candidate.rule,
-        "family": row.family,
-        "title": row.title,
-        "numeric_class": candidate.numeric_class.value,
-        "portable": candidate.portable,
-        "summary": candidate.summary,
-        "measured": None if row.measured is None else row.measured.to_json(),
-    }
+    return {**candidate_row(row), "place": row.candidate.place, "title": row.title}
