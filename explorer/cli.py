@@ -146,7 +146,7 @@ def _add_targets(commands: Commands) -> None:
 
     parser = _command(commands, "portability", "optimise for each target, measure on every one")
     parser.add_argument("models", nargs="+", metavar="MODEL", help="paths or names of samples")
-    parser.add_argument("--targets", nargs="+", required=True, metavar="T", help="what to optimise for: rows")
+    parser.add_argument("--targets", nargs="*", default=[], metavar="T", help="what to optimise for: rows")
     parser.add_argument(
         "--columns", nargs="+", default=[], metavar="T", help="what to measure on (default: the same)"
     )

@@ -206,7 +206,9 @@ def _cost(session: Session, name: str) -> CostModel | None:
 
     if name == "measured":
         return None
-    return OperatorSum(session.measurer, session.target, session.feeds(), 0.0, show_progress)
+    return OperatorSum(
+        session.measurer, session.target, session.feeds(), literal=True, progress=show_progress
+    )
 
 
 def replay(arguments: Namespace) -> int:

@@ -25,6 +25,9 @@ MODEL_ERROR = 0.24
 what an operator type gains or loses may be this much more or less inside the whole than alone."""
 
 SMALLEST_CLAIM = 0.01
+SMALLEST_LITERAL_CLAIM = 0.001
+"""Of a sum taken for the truth, as TASO's search does; below it are errors of timing an operator."""
+
 Sum = tuple[float, float, float]
 """Low end, estimate and high end of a sum of times in nanoseconds."""
 
@@ -37,8 +40,8 @@ class OperatorSum:
         measurer: where to time operators that are not known yet.
         on: the target.
         feeds: inputs, for the sizes of dynamic dims.
-        model_error: relative error of what each operator type gains or loses; 0 to ask for the sum itself,
-            as a search does that takes the sum for the truth.
+        literal: take the sum for the truth, as TASO's search does: no interval, and every difference that is
+            not rounding counts. Otherwise what an operator type gains or loses errs by ``MODEL_ERROR``.
         progress: called while operators are timed.
         cancel: stops when set.
         operators: times to share with other models of cost on the same target; its own by default.
@@ -47,7 +50,7 @@ class OperatorSum:
     measurer: Measurer
     on: Target
     feeds: Feeds
-    model_error: float = MODEL_ERROR
+    literal: bool = False
     progress: OnProgress | None = None
     cancel: CancelToken | None = None
     operators: OperatorTimes | None = None
@@ -82,8 +85,10 @@ class OperatorSum:
         old, new = self._times(base, removed), self._times(other, added)
         _refuse_failures({**old, **new})
         kept = _sum(common, self._times(base, common))[1]
-        error = self.model_error * _net_change(removed, old, added, new)
-        return self._delta(kept, _sum(removed, old), _sum(added, new), error)
+        lost, gained = _sum(removed, old), _sum(added, new)
+        if self.literal:
+            return self._literal_delta(kept, lost[1], gained[1])
+        return self._delta(kept, lost, gained, MODEL_ERROR * _net_change(removed, old, added, new))
 
     def total_ns(self, graph: Graph) -> Sum:
         """Low end, estimate and high end of the sum; operators that cannot be timed alone count 0."""
@@ -104,11 +109,17 @@ class OperatorSum:
         verdict = Verdict.WITHIN_NOISE
         if abs(ratio - 1) > SMALLEST_CLAIM and not low <= 1 <= high:
             verdict = Verdict.FASTER if ratio < 1 else Verdict.SLOWER
-        return Delta(ratio, low, high, verdict, Source.PREDICTED, self.target, self._text())
+        text = f"{SENTENCE}; what changes ± {100 * MODEL_ERROR:.0f} %"
+        return Delta(ratio, low, high, verdict, Source.PREDICTED, self.target, text)
 
-    def _text(self) -> str:
-        error = f"; what changes ± {100 * self.model_error:.0f} %" if self.model_error else ""
-        return f"{SENTENCE}{error}"
+    def _literal_delta(self, kept: float, lost: float, gained: float) -> Delta:
+        ratio = max(kept + gained, 1.0) / max(kept + lost, 1.0)
+        verdict = Verdict.WITHIN_NOISE
+        if abs(ratio - 1) > SMALLEST_LITERAL_CLAIM:
+            verdict = Verdict.FASTER if ratio < 1 else Verdict.SLOWER
+        return Delta(
+            ratio, ratio, ratio, verdict, Source.PREDICTED, self.target, f"{SENTENCE}, taken for the truth"
+        )
 
     def _counts(self, graph: Graph) -> dict[str, int]:
         return count_keys(operator_keys(self._with_sizes(graph)))

@@ -236,8 +236,8 @@ def _rows(
     for target in plan.targets:
         rows[str(target)] = MeasuredCost(measurer, target, feeds, Mode.SCREENING, progress, cancel)
     for target in plan.sums:
-        # No error of the model: in this world the sum is the truth, as it was for TASO.
-        rows[row_of_sum(target)] = OperatorSum(measurer, target, feeds, 0.0, progress, cancel)
+        cost = OperatorSum(measurer, target, feeds, literal=True, progress=progress, cancel=cancel)
+        rows[row_of_sum(target)] = cost
     return rows
 
 

@@ -47,12 +47,13 @@ def test_the_sum_is_that_of_the_operators_without_the_empty_run(measurer):
     assert cost.total_ns(net("Exp", "Neg", "Exp"))[1] == pytest.approx(210_000, rel=0.01)
 
 
-def test_the_ratio_is_that_of_the_sums_and_says_what_it_is(measurer):
-    delta = OperatorSum(measurer, TARGET, X, model_error=0.0).compare(net("Exp", "Abs"), net("Exp", "Neg"))
+def test_taken_for_the_truth_the_ratio_is_that_of_the_sums_and_says_what_it_is(measurer):
+    delta = OperatorSum(measurer, TARGET, X, literal=True).compare(net("Exp", "Abs"), net("Exp", "Neg"))
     assert delta.ratio == pytest.approx(110 / 150, rel=0.01)
     assert delta.source is Source.PREDICTED
     assert delta.verdict is Verdict.FASTER
-    assert delta.protocol == "sum of isolated operator times"
+    assert (delta.low, delta.high) == (delta.ratio, delta.ratio)
+    assert delta.protocol == "sum of isolated operator times, taken for the truth"
     assert delta.target == str(TARGET)
 
 
@@ -70,6 +71,15 @@ def test_operators_of_one_type_err_alike(measurer):
     delta = OperatorSum(measurer, TARGET, X).compare(*pair)
     error = 0.24 * (100 + 50 + 10)
     assert delta.high - delta.ratio == pytest.approx(error / 150, rel=0.02)
+
+
+def test_taken_for_the_truth_a_small_change_counts_too(measurer):
+    many = ["Exp"] * 20
+    pair = net(*many), net(*many, "Neg")  # 2,000 and 2,010 microseconds
+    literal = OperatorSum(measurer, TARGET, X, literal=True).compare(*pair)
+    assert literal.ratio == pytest.approx(1.005, rel=1e-3)
+    assert literal.verdict is Verdict.SLOWER
+    assert OperatorSum(measurer, TARGET, X).compare(*pair).verdict is Verdict.WITHIN_NOISE
 
 
 def test_a_small_change_is_not_claimed(measurer):
