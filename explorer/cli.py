@@ -154,6 +154,9 @@ def _add_targets(commands: Commands) -> None:
         "--sums", nargs="*", metavar="T", help="rows by operator sums (default: first target)"
     )
     parser.add_argument("--budget", type=_positive, default=30, help="comparisons per search (default 30)")
+    parser.add_argument(
+        "--sum-budget", type=_positive, help="comparisons per search by operator sums, which are cheap"
+    )
     parser.add_argument("--screening", action="store_true", help="measure cells by screening")
     parser.add_argument("--report", metavar="FILE.html", help="also write a heat map as a page of its own")
     parser.add_argument("--fill-weights", type=int, metavar="SEED", help="as for other commands")

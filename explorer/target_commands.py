@@ -12,6 +12,7 @@ from explorer.errors import InputError
 if TYPE_CHECKING:
     from explorer.runtime import Progress
     from explorer.runtime.profile import Kernel
+    from explorer.search.portability import Cell, Matrix
 
 
 def profile(arguments: Namespace) -> int:
@@ -63,15 +64,22 @@ def portability(arguments: Namespace) -> int:
         protocol=Mode.SCREENING if arguments.screening else Mode.VALIDATED,
         fill_weights=arguments.fill_weights,
         opt_in=arguments.opt_in,
+        sum_budget=arguments.sum_budget,
     )
     with remote_measurer(arguments) or Measurer() as measurer:
         matrix = matrix_of(plan, measurer, _say_progress)
     lines = [f"{c.model}: {c.row} -> {c.column}: {delta_text(c.delta) or c.failure}" for c in matrix.cells]
     lines.append(matrix.sentence())
-    lines += [f"slower than unoptimised: {c.model}, {c.row} -> {c.column}" for c in matrix.slower()]
+    lines += [_slower(matrix, cell) for cell in matrix.slower()]
     if report is not None:
         say(f"wrote {write_matrix(matrix, report)}")
     return print_result(arguments, matrix.to_json(), lines)
+
+
+def _slower(matrix: Matrix, cell: Cell) -> str:
+    claimed = matrix.claim(cell.model, cell.row)
+    claim = "" if claimed is None else f" (the row's own cost claims {100 * (claimed - 1):+.1f} %)"
+    return f"slower than unoptimised: {cell.model}, {cell.row} -> {cell.column}{claim}"
 
 
 def _report_path(text: str | None) -> Path | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from explorer.cost import CostModel, Delta, Verdict
@@ -39,6 +40,12 @@ class Optimised:
     spent: int
     fingerprint: str
     failure: str = ""
+
+    @property
+    def claimed_ratio(self) -> float:
+        """Time after / time before, as the row's own cost has it: the product over the accepted moves."""
+        deltas = ((step.measured or step.predicted, step.batch) for step in self.steps)
+        return prod((delta.ratio ** (1 / batch) for delta, batch in deltas if delta is not None), start=1.0)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -126,6 +133,11 @@ class Matrix:
         """One cell; None if it has not been made."""
         key = (model, row, column)
         return next((c for c in self.cells if (c.model, c.row, c.column) == key), None)
+
+    def claim(self, model: str, row: str) -> float | None:
+        """Time after / time before that the row's own cost claims for its result; None without a result."""
+        found = next((one for one in self.optimised if (one.model, one.row) == (model, row)), None)
+        return None if found is None or found.failure else found.claimed_ratio
 
     def slower(self) -> tuple[Cell, ...]:
         """Cases in which optimising made the column's target slower than doing nothing, worst first."""

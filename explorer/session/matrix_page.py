@@ -153,11 +153,16 @@ def _slower(matrix: Matrix) -> str:
         return "<p>No cell is measurably slower than the unoptimised model.</p>" if matrix.cells else ""
     items = "".join(
         f"<li>{html.escape(c.model)}, optimised by {html.escape(c.row)}, on {html.escape(c.column)}: "
-        f"<b>{html.escape(interval_text(c.delta))}</b></li>"
+        f"<b>{html.escape(interval_text(c.delta))}</b>{_claim(matrix, c)}</li>"
         for c in cells
         if c.delta is not None
     )
     return f"<section><h2>Slower than the unoptimised model</h2><ul>{items}</ul></section>"
+
+
+def _claim(matrix: Matrix, cell: Cell) -> str:
+    claimed = matrix.claim(cell.model, cell.row)
+    return "" if claimed is None else f"; by its own cost the row claims {claimed:.3f}"
 
 
 def _rows(matrix: Matrix) -> str:
@@ -174,4 +179,5 @@ def _done(one: Optimised) -> str:
         counts[step.rule] = counts.get(step.rule, 0) + 1
     rules = ", ".join(f"{rule} × {count}" if count > 1 else rule for rule, count in counts.items())
     found = html.escape(rules) or "nothing found that gains: the model is unchanged"
-    return f"{who}: {found} <span>({one.spent} comparisons)</span>"
+    claim = f", claims {one.claimed_ratio:.3f} by its own cost" if one.steps else ""
+    return f"{who}: {found} <span>({one.spent} comparisons{claim})</span>"

@@ -40,6 +40,7 @@ class Plan:
         protocol: how cells are measured; searches measure by screening.
         fill_weights: seed for structures without weights.
         opt_in: also use rules of class D and A.
+        sum_budget: comparisons per search by a sum of operator times, which are cheap; as ``budget`` if None.
 
     Raises:
         InputError: nothing to compare, or a target twice.
@@ -53,6 +54,7 @@ class Plan:
     protocol: str | Mode | Protocol = Mode.VALIDATED
     fill_weights: int | None = None
     opt_in: bool = False
+    sum_budget: int | None = None
 
     def __post_init__(self) -> None:
         if not self.models or not self.rows or not self.columns:
@@ -85,6 +87,10 @@ class Plan:
         return {
             "strategy": "greedy",
             "budget": str(self.budget),
+            **({} if self.sum_budget is None else {"budget by operator sums": str(self.sum_budget)}),
+            "rules": "all, also domain-restricted and approximate ones"
+            if self.opt_in
+            else "exact and re-associated",
             "search": Protocol.screening().describe(),
             "cells": Protocol.of(self.protocol).describe(),
         }
@@ -206,7 +212,8 @@ class _Filling:
         feeds, measurer, plan = session.feeds(), session.measurer, self._plan
 
         def search(graph: Graph, cost: CostModel) -> Found:
-            return _greedy(session, graph, cost, plan.budget)
+            own = plan.sum_budget if isinstance(cost, OperatorSum) else None
+            return _greedy(session, graph, cost, plan.budget if own is None else own)
 
         def measure(before: Graph, after: Graph, column: str) -> Delta:
             return measurer.measure(

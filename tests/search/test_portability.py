@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from explorer.cost import Delta, Source, Verdict
 from explorer.errors import InputError, RuntimeFailure
 from explorer.graph import load
 from explorer.search.portability import Cell, Found, Matrix, Optimised, travel
+from explorer.search.trajectory import Step
 from tests.models import model
 
 FAST, SLOW = "ort:level=all,threads=1", "ort:level=disable,threads=1"
@@ -69,6 +71,22 @@ def test_cases_that_got_slower_than_doing_nothing_are_listed():
         found.sentence()
         == "2 of 4 cells are measurably faster than the unoptimised model, 1 slower, 1 neither."
     )
+
+
+def test_what_a_row_claims_is_the_product_over_its_moves_not_over_their_rewrites():
+    half, tenth = delta(0.5, FAST), delta(0.9, FAST)
+    steps = (
+        Step("a:1", "a", ("1",), measured=half, batch=2),
+        Step("a:2", "a", ("2",), measured=half, batch=2),
+        Step("b:3", "b", ("3",), predicted=tenth),
+        Step("c:4", "c", ("4",)),
+    )
+    one = Optimised("net", FAST, steps, 3, "f")
+    assert one.claimed_ratio == pytest.approx(0.45)
+    found = replace(matrix(), optimised=(one, Optimised("net", SLOW, (), 0, "", "it went wrong")))
+    assert found.claim("net", FAST) == one.claimed_ratio
+    assert found.claim("net", SLOW) is None
+    assert found.claim("other", FAST) is None
 
 
 def test_the_json_has_the_keys_that_others_build_on_and_reads_back():

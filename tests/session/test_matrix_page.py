@@ -20,16 +20,19 @@ def delta(low: float, ratio: float, high: float, verdict: Verdict, target: str) 
     return Delta(ratio, low, high, verdict, Source.MEASURED, target, "validated: 10 rounds of 18 samples")
 
 
+FOUND = delta(0.78, 0.8, 0.82, Verdict.FASTER, ALL)
 MATRIX = Matrix(
     rows=(ALL, SUM),
     columns=(ALL, DISABLE),
     models=("net",),
     optimised=(
-        Optimised("net", ALL, (Step("a:n0", "fold-a", ("n0",)), Step("a:n1", "fold-a", ("n1",))), 7, "f"),
+        Optimised(
+            "net", ALL, tuple(Step(f"a:{n}", "fold-a", (n,), None, FOUND, 2) for n in ("n0", "n1")), 7, "f"
+        ),
         Optimised("net", SUM, (), 3, "", "it went wrong"),
     ),
     cells=(
-        Cell("net", ALL, ALL, delta(0.78, 0.8, 0.82, Verdict.FASTER, ALL)),
+        Cell("net", ALL, ALL, FOUND),
         Cell("net", ALL, DISABLE, delta(1.22, 1.25, 1.28, Verdict.SLOWER, DISABLE)),
         Cell("net", SUM, ALL, delta(0.97, 1.0, 1.02, Verdict.WITHIN_NOISE, ALL)),
         Cell("net", SUM, DISABLE, None, "no <b>luck</b>"),
@@ -64,8 +67,9 @@ def test_colour_follows_the_ratio_and_slower_cells_are_outlined():
 
 def test_what_is_slower_is_listed_with_its_interval_and_each_row_says_what_it_did():
     text = matrix_html(MATRIX)
-    assert f"net, optimised by {ALL}, on {DISABLE}: <b>1.250 (1.220 … 1.280)</b>" in text
-    assert f"net, {ALL}: fold-a × 2 <span>(7 comparisons)</span>" in text
+    claim = "by its own cost the row claims 0.800"
+    assert f"net, optimised by {ALL}, on {DISABLE}: <b>1.250 (1.220 … 1.280)</b>; {claim}" in text
+    assert f"net, {ALL}: fold-a × 2 <span>(7 comparisons, claims 0.800 by its own cost)</span>" in text
     assert f"net, {SUM}: no result: it went wrong" in text
     harmless = replace(MATRIX, cells=MATRIX.cells[:1])
     assert "No cell is measurably slower than the unoptimised model." in matrix_html(harmless)

@@ -64,6 +64,16 @@ def test_steps_found_by_prediction_are_called_predicted(path):
     assert all(step.measured is None and step.predicted is not None for step in steps)
 
 
+def test_searches_by_a_sum_have_a_budget_of_their_own(path):
+    plan = Plan((path,), (FAST,), budget=1, sums=(FAST,), protocol=Protocol.screening(), sum_budget=5)
+    with PlantedMeasurer(lambda graph, _: MS * (1 + len(graph.nodes))) as measurer:
+        matrix = portability(plan, measurer)
+    own, by_sum = matrix.optimised
+    assert own.spent <= 1 < by_sum.spent <= 5
+    assert matrix.settings["budget"] == "1"
+    assert matrix.settings["budget by operator sums"] == "5"
+
+
 def test_a_plan_names_each_thing_once():
     with pytest.raises(InputError, match="at least one model"):
         Plan((), (FAST,))
