@@ -15,6 +15,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
+def verdict_name(kind: str) -> str:
+    """A verdict's value in words: "WITHIN_NOISE" is "within noise"."""
+    return kind.lower().replace("_", " ")
+
+
 def verdict(delta: Mapping[str, Any] | None) -> str:
     """A delta's JSON in words: "-4.1 % (-5.0 to -3.2), faster"; "-" for none."""
     if delta is None:
@@ -22,7 +27,7 @@ def verdict(delta: Mapping[str, Any] | None) -> str:
     if delta["verdict"] == "IDENTICAL":
         return "identical"
     ratio, low, high = (100 * (delta[key] - 1) for key in ("ratio", "low", "high"))
-    return f"{ratio:+.1f} % ({low:+.1f} to {high:+.1f}), {delta['verdict'].lower().replace('_', ' ')}"
+    return f"{ratio:+.1f} % ({low:+.1f} to {high:+.1f}), {verdict_name(delta['verdict'])}"
 
 
 def write_page(page: Callable[[dict[str, Any]], str], benchmark: str) -> None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from explorer.bench.markdown import table, write_page
+from explorer.bench.markdown import table, verdict_name, write_page
 
 _ORIGIN = (
     "Written by `python -m explorer.bench.measuring_page docs/measuring.json` from one run of `explorer calibrate "
@@ -70,12 +70,8 @@ def _regions(found: dict[str, Any]) -> str:
 def _matrix(comparisons: Iterable[dict[str, Any]]) -> str:
     counts = Counter((c["region"]["verdict"], c["whole"]["verdict"]) for c in comparisons)
     kinds = sorted({kind for pair in counts for kind in pair})
-    rows = ([_words(kind), *(str(counts[kind, whole]) for whole in kinds)] for kind in kinds)
-    return table(["region, whole model:", *map(_words, kinds)], rows)
-
-
-def _words(verdict: str) -> str:
-    return verdict.lower().replace("_", " ")
+    rows = ([verdict_name(kind), *(str(counts[kind, whole]) for whole in kinds)] for kind in kinds)
+    return table(["region, whole model:", *map(verdict_name, kinds)], rows)
 
 
 def _share(share: dict[str, float]) -> str:
