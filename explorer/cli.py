@@ -191,7 +191,12 @@ def _add_changing(commands: Commands) -> None:
 
     parser = _model_command(commands, "optimize", "search for a faster graph")
     parser.add_argument("--strategy", default="greedy", choices=["greedy"])
-    parser.add_argument("--cost", default="measured", choices=["measured", "operator-sum"])
+    parser.add_argument(
+        "--cost",
+        default="measured",
+        metavar="NAME",
+        help="what to optimise by: measured (default) or operator-sum",
+    )
     _add_target(parser)
     parser.add_argument("--budget", type=_positive, default=30, help="comparisons (default 30)")
     parser.add_argument("--seed", type=int, default=0, help="recorded; greedy search draws nothing")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from explorer.errors import InputError, RewriteError, RuntimeFailure, WorkerError
 
 if TYPE_CHECKING:
-    from explorer.cost import CostModel
     from explorer.graph import TensorInfo
     from explorer.runtime import Delta, Measurer, Progress
     from explorer.session import CandidateRow, Session
@@ -153,19 +152,11 @@ def apply(arguments: Namespace) -> int:
 def optimize(arguments: Namespace) -> int:
     """``explorer optimize``."""
     from explorer.session import Confirmed
-    from explorer.session.optimise import optimise
 
     with open_session(arguments) as session:
         nodes_before, confirmed = len(session.original.nodes), None
         evaluated: list[dict[str, Any]] = []
-        for event in optimise(
-            session,
-            budget=arguments.budget,
-            confirm=True,
-            progress=show_progress,
-            cancel=None,
-            cost=_cost(session, arguments.cost),
-        ):
+        for event in session.optimise(budget=arguments.budget, cost=arguments.cost, progress=show_progress):
             _say_event(event, evaluated)
             confirmed = event if isinstance(event, Confirmed) else confirmed
         if confirmed is None:
@@ -198,17 +189,6 @@ def optimize(arguments: Namespace) -> int:
         f"{delta_text(confirmed.delta)}; {report.sentence()}",
     ]
     return print_result(arguments, data, lines)
-
-
-def _cost(session: Session, name: str) -> CostModel | None:
-    """The cost model of this name; None for the default, measuring."""
-    from explorer.cost import OperatorSum
-
-    if name == "measured":
-        return None
-    return OperatorSum(
-        session.measurer, session.target, session.feeds(), literal=True, progress=show_progress
-    )
 
 
 def replay(arguments: Namespace) -> int:

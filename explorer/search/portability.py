@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from explorer.cost import CostModel, Delta, Verdict
 from explorer.errors import InputError, RewriteError, RuntimeFailure, WorkerError
 from explorer.graph import Graph
 from explorer.records import Record
-from explorer.search.trajectory import Step
+from explorer.search.trajectory import Step, claimed_ratio
 
 FORMAT = 1
 _LOST = (RuntimeFailure, WorkerError, RewriteError)
@@ -43,9 +42,8 @@ class Optimised:
 
     @property
     def claimed_ratio(self) -> float:
-        """Time after / time before, as the row's own cost has it: the product over the accepted moves."""
-        deltas = ((step.measured or step.predicted, step.batch) for step in self.steps)
-        return prod((delta.ratio ** (1 / batch) for delta, batch in deltas if delta is not None), start=1.0)
+        """Time after / time before, as the row's own cost has it."""
+        return claimed_ratio(self.steps)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

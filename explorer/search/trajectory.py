@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,12 @@ class Step:
             measured=None if measured is None else Delta.from_json(measured),
             batch=record.integer("batch", minimum=1),
         )
+
+
+def claimed_ratio(steps: Iterable[Step]) -> float:
+    """Time after / time before that the deltas of steps add up to: their product over moves, not over rewrites."""
+    deltas = ((step.measured or step.predicted, step.batch) for step in steps)
+    return prod((delta.ratio ** (1 / batch) for delta, batch in deltas if delta is not None), start=1.0)
 
 
 @dataclass(frozen=True)

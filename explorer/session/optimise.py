@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from explorer.cost import CostModel, MeasuredCost
 from explorer.rewrite import loosest
 from explorer.runtime import Delta, Measurement, Mode, Verdict
 from explorer.search import Answer, Event, Greedy, Step, Taken
+from explorer.search.trajectory import claimed_ratio
+from explorer.session.costs import MEASURED, World, cost_model
 from explorer.session.history import Entry
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ def optimise(
     confirm: bool,
     progress: OnProgress,
     cancel: CancelToken | None,
-    cost: CostModel | None = None,
+    cost: str = MEASURED,
 ) -> Generator[OptimiseEvent, Answer | None, None]:
-    """Greedy search from the session's current graph, by default with screening measurements as cost.
+    """Greedy search from the session's current graph, by default on what is measured by screening.
 
     Args:
         session: where to start and where accepted moves go.
@@ -55,11 +56,14 @@ def optimise(
         confirm: measure the result by the validated protocol, and undo everything if it does not pay.
         progress: progress of each measurement.
         cancel: stops the search; what was taken so far stays.
-        cost: what to optimise by instead; the confirmation is always measured.
+        cost: name of the cost model to optimise by; the confirmation is always measured.
+
+    Raises:
+        InputError: there is no such cost model.
     """
     start, position, target, feeds = session.graph, session.history.position, session.target, session.feeds()
-    cost = cost or MeasuredCost(session.measurer, target, feeds, Mode.SCREENING, progress, cancel)
-    greedy = Greedy(start, session.rules, cost, session.check, budget, session.rejected)
+    model = cost_model(cost, World(session.measurer, target, feeds, progress, cancel))
+    greedy = Greedy(start, session.rules, model, session.check, budget, session.rejected)
     yield from _extend_history(session, greedy)
     if confirm:
         measurement = session.measurer.measure(
@@ -98,6 +102,17 @@ def _conclude(session: Session, measurement: Measurement, position: int) -> Conf
     if delta.verdict is Verdict.FASTER:
         sentence = f"{-delta.percent:.1f} % less time than at the start, confirmed."
         return Confirmed(measurement, delta, is_kept=True, sentence=sentence)
+    promise = _promise(step for entry in session.history.past[position:] for step in entry.steps)
     session.undo(taken)
-    sentence = f"The result was {delta.verdict.text} against the start, so the rewrites were taken back."
+    outcome = f"the result was {delta.verdict.text} against the start, so the rewrites were taken back."
+    sentence = f"{promise}, but {outcome}" if promise else outcome.capitalize()
     return Confirmed(measurement, unchanged, is_kept=False, sentence=sentence)
+
+
+def _promise(steps: Iterable[Step]) -> str:
+    """What a prediction had promised; "" where the search measured."""
+    predicted = [step for step in steps if step.predicted is not None]
+    how = {step.predicted.protocol for step in predicted if step.predicted is not None}
+    if not how:
+        return ""
+    return f"{100 * (1 - claimed_ratio(predicted)):.1f} % less time was predicted ({', '.join(how)})"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.cost import CostModel, Delta, MeasuredCost, OperatorSum
+from explorer.cost import CostModel, Delta, OperatorSum
 from explorer.errors import Cancelled, InputError
 from explorer.graph import Feeds, Graph
 from explorer.records import read_json, write_json, write_text
@@ -20,10 +20,10 @@ from explorer.runtime.progress import OnProgress, Progress, ignore_progress, par
 from explorer.search import Greedy, Taken
 from explorer.search.portability import Cell, Event, Found, Matrix, Optimised, travel
 from explorer.search.trajectory import Step
+from explorer.session.costs import MEASURED, OPERATOR_SUM, World, cost_model
 from explorer.session.matrix_page import matrix_page
 from explorer.session.session import Session
 
-OPERATOR_SUM = "operator-sum"
 OnMatrix = Callable[[Matrix], None]
 
 
@@ -239,13 +239,11 @@ def describe(event: Event) -> str:
 def _rows(
     plan: Plan, measurer: Measurer, feeds: Feeds, progress: OnProgress, cancel: CancelToken | None
 ) -> dict[str, CostModel]:
-    rows: dict[str, CostModel] = {}
-    for target in plan.targets:
-        rows[str(target)] = MeasuredCost(measurer, target, feeds, Mode.SCREENING, progress, cancel)
-    for target in plan.sums:
-        cost = OperatorSum(measurer, target, feeds, literal=True, progress=progress, cancel=cancel)
-        rows[row_of_sum(target)] = cost
-    return rows
+    def model(name: str, target: Target) -> CostModel:
+        return cost_model(name, World(measurer, target, feeds, progress, cancel))
+
+    measured = {str(target): model(MEASURED, target) for target in plan.targets}
+    return measured | {row_of_sum(target): model(OPERATOR_SUM, target) for target in plan.sums}
 
 
 def _greedy(session: Session, graph: Graph, cost: CostModel, budget: int) -> Found:

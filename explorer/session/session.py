@@ -29,6 +29,7 @@ from explorer.runtime import Measurement, Measurer, Mode, Protocol, Target
 from explorer.runtime.executor import CancelToken
 from explorer.runtime.progress import OnProgress, ignore_progress
 from explorer.search import FREEZE, Step, Trajectory
+from explorer.session.costs import MEASURED
 from explorer.session.history import Entry, History, Switched
 from explorer.session.insights import Insights
 from explorer.session.jobs import Job, Runner
@@ -371,15 +372,16 @@ class Session(Insights):
         self,
         *,
         budget: int = 30,
+        cost: str = MEASURED,
         confirm: bool = True,
         progress: OnProgress = ignore_progress,
         cancel: CancelToken | None = None,
     ) -> Iterator[OptimiseEvent]:
-        """Greedy search on measured cost, as events; each move taken is in the history at once.
+        """Greedy search as events; each move taken is in the history at once.
 
-        See ``explorer.session.optimise.optimise``.
+        See ``explorer.session.optimise.optimise``; the cost models are those of ``explorer.session.costs``.
         """
-        return optimise(self, budget=budget, confirm=confirm, progress=progress, cancel=cancel)
+        return optimise(self, budget=budget, confirm=confirm, progress=progress, cancel=cancel, cost=cost)
 
     # Taking away
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from explorer.runtime import Progress
 from explorer.search import Answer, Proposed
+from explorer.session.costs import MEASURED
 from explorer.session.jobs import Job
 from explorer.session.optimise import OptimiseEvent, optimise
 from explorer.session.session import Session
@@ -21,16 +22,17 @@ class Stepper:
         session: where accepted moves go.
         budget: comparisons the search may make.
         on_event: called for every event, in the job's thread.
+        cost: name of the cost model to optimise by.
     """
 
-    def __init__(self, session: Session, budget: int, on_event: OnEvent) -> None:
-        self._session = session
+    def __init__(self, session: Session, budget: int, on_event: OnEvent, cost: str = MEASURED) -> None:
+        self._session, self.cost = session, cost
         self._graph, self._rejected = session.graph, session.rejected
         self._target = session.target
         self._on_event = on_event
         self._job: Job[Any] | None = None
         self._events: Generator[OptimiseEvent, Answer | None, None] = optimise(
-            session, budget=budget, confirm=True, progress=self._report, cancel=self
+            session, budget=budget, confirm=True, progress=self._report, cancel=self, cost=cost
         )
         self._started = False
         self.is_over = False

@@ -164,7 +164,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
             self.controller.redo()
         elif command == "step" and not self.optimise.step.disabled:
             self.tabs.selected_index = OPTIMISE
-            self.controller.step(int(self.optimise.budget.value))
+            self.optimise.step.click()
 
     def _candidate_selected(self, identifier: str) -> None:
         session = self.session

@@ -229,25 +229,27 @@ class Controller:
 
     # Searching
 
-    def step(self, budget: int) -> None:
+    def step(self, budget: int, cost: str) -> None:
         """Take the proposal on screen, if any, and find the next, in the background."""
-        self._search(budget, "Searching for the next choice", lambda stepper, job: stepper.step(job))
+        self._search(budget, cost, "Searching for the next choice", lambda stepper, job: stepper.step(job))
 
-    def skip(self, budget: int) -> None:
+    def skip(self, budget: int, cost: str) -> None:
         """Refuse the proposal on screen and find the next, in the background."""
         self._search(
-            budget, "Searching for another choice", lambda stepper, job: stepper.step(job, Answer.SKIP)
+            budget, cost, "Searching for another choice", lambda stepper, job: stepper.step(job, Answer.SKIP)
         )
 
-    def run(self, budget: int) -> None:
+    def run(self, budget: int, cost: str) -> None:
         """Search to the end, in the background."""
-        self._search(budget, "Optimising", lambda stepper, job: stepper.run(job))
+        self._search(budget, cost, "Optimising", lambda stepper, job: stepper.run(job))
 
-    def _search(self, budget: int, label: str, function: Callable[[Stepper, Job[None]], None]) -> None:
+    def _search(
+        self, budget: int, cost: str, label: str, function: Callable[[Stepper, Job[None]], None]
+    ) -> None:
         session = self.need_session()
-        if self._stepper is None or not self._stepper.is_usable:
+        if self._stepper is None or not self._stepper.is_usable or self._stepper.cost != cost:
             self._drop_search()
-            self._stepper = Stepper(session, budget, self._note)
+            self._stepper = Stepper(session, budget, self._note, cost)
         stepper = self._stepper
         self._searches.append(self._start(label, lambda job: function(stepper, job)))
 

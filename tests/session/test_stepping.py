@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
-from explorer.errors import Cancelled
+from explorer.errors import Cancelled, InputError
 from explorer.graph import Graph
-from explorer.runtime import Target, Verdict
+from explorer.runtime import Source, Target, Verdict
 from explorer.runtime.dummy import PlantedMeasurer
 from explorer.search import Answer, Evaluated, Finished, Proposed, Taken
 from explorer.session import Confirmed, OptimiseEvent, Session, Stepper
@@ -84,6 +85,35 @@ def test_what_the_confirmation_does_not_confirm_is_undone():
         assert "were taken back" in last.sentence
         assert session.graph is session.original
         assert session.snapshot().can_redo
+
+
+def test_a_prediction_that_measuring_does_not_bear_out_is_told_and_undone():
+    """Operators (but Relu) take time alone, so that one less is predicted to gain; whole models all take the same."""
+
+    def ns(graph: Graph, _target: Target) -> float:
+        known = {"Conv": 1e6, "BatchNormalization": 1e6, "FusedConv": 1e6}
+        costs = [known.get(node.op_type, 0.0) for node in graph.nodes]
+        return 1e5 + costs[0] if len(costs) == 1 else 5e6
+
+    with planted_session(measurer=PlantedMeasurer(ns)) as session:
+        events = list(session.optimise(budget=30, cost="operator-sum"))
+        taken = [event for event in events if isinstance(event, Taken)]
+        assert taken
+        assert all(event.delta.source is Source.PREDICTED for event in taken)
+        last = events[-1]
+        assert isinstance(last, Confirmed)
+        assert not last.is_kept
+        assert last.measurement.delta.source is Source.MEASURED
+        pattern = (
+            r"\d+\.\d % less time was predicted \(sum of isolated .*\), but the result was .* taken back\."
+        )
+        assert re.fullmatch(pattern, last.sentence)
+        assert session.graph is session.original
+
+
+def test_a_cost_model_that_is_not_there_is_refused_with_those_that_are(session: Session):
+    with pytest.raises(InputError, match=r"no cost model 'oracle'; use one of: measured, operator-sum\."):
+        next(iter(session.optimise(cost="oracle")))
 
 
 def test_rejected_places_are_left_alone(session: Session):

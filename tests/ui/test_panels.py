@@ -265,11 +265,14 @@ def optimise(recorder: Recorder) -> OptimisePanel:
     return OptimisePanel(recorder.actions(OptimiseActions))
 
 
-def test_the_budget_goes_with_every_command(optimise: OptimisePanel, recorder: Recorder):
-    optimise.budget.value = 12
+def test_budget_and_cost_go_with_every_command(optimise: OptimisePanel, recorder: Recorder):
+    assert optimise.cost.value == "measured"
+    optimise.budget.value, optimise.cost.value = 12, "operator-sum"
     for button in (optimise.step, optimise.skip, optimise.run, optimise.stop):
         button.click()
-    assert recorder.calls == [("step", 12), ("skip", 12), ("run", 12), ("stop",)]
+    assert recorder.calls == [
+        ("step", 12, "operator-sum"), ("skip", 12, "operator-sum"), ("run", 12, "operator-sum"), ("stop",)
+    ]  # fmt: skip
 
 
 def test_a_search_is_told_from_first_measurement_to_result(optimise: OptimisePanel, session: Session):

@@ -10,16 +10,17 @@ import ipywidgets as widgets
 
 from explorer.search import Evaluated, Evaluating, Failed, Finished, Proposed, Taken
 from explorer.session import Confirmed, OptimiseEvent, Snapshot
+from explorer.session.costs import COSTS
 from explorer.ui.chart import Chart, curve_figure
 from explorer.ui.panels.parts import button, column, delta_html, field, marked, muted, row, short_delta_html
 
 _LOG_LINES = 200
-_START = "Step measures until there is a choice to show, and waits. Run goes on to the end."
+_START = "Step compares until there is a choice to show, and waits. Run goes on to the end."
 
 
 @dataclass(frozen=True)
 class OptimiseActions:
-    """What the panel asks the app to do; the first three take the budget.
+    """What the panel asks the app to do; the first three take the budget and the name of a cost model.
 
     Attributes:
         step: go on to the next proposal (taking the one that is shown, if any).
@@ -28,34 +29,34 @@ class OptimiseActions:
         stop: stop now.
     """
 
-    step: Callable[[int], None]
-    skip: Callable[[int], None]
-    run: Callable[[int], None]
+    step: Callable[[int, str], None]
+    skip: Callable[[int, str], None]
+    run: Callable[[int, str], None]
     stop: Callable[[], None]
 
 
 class OptimisePanel:
-    """Greedy search on measured cost.
+    """Greedy search by a cost model of one's choice; the result is always measured.
 
     The chart is made by ``show_chart``, not at once: plotly.js is 5 MB.
     """
 
     def __init__(self, actions: OptimiseActions) -> None:
-        self.strategy = field(
-            widgets.Dropdown(options=[("greedy, measured cost", "greedy")], description="Strategy"), grow=True
-        )
+        costs = [(choice.label, name) for name, choice in COSTS.items()]
+        self.cost = field(widgets.Dropdown(options=costs, description="Greedy by"), grow=True)
+        self.cost.tooltip = "What the search compares by; the end result is measured in any case"
         self.budget = field(widgets.BoundedIntText(value=30, min=1, max=10000, description="Budget"))
-        self.budget.tooltip = "How many comparisons the search may measure"
+        self.budget.tooltip = "How many comparisons the search may make"
         self.step = button(
-            "Step", "Take the choice that is shown, and find the next (S)", self._with_budget(actions.step)
+            "Step", "Take the choice that is shown, and find the next (S)", self._with_settings(actions.step)
         )
         self.skip = button(
-            "Skip", "Do not take the choice that is shown; find another", self._with_budget(actions.skip)
+            "Skip", "Do not take the choice that is shown; find another", self._with_settings(actions.skip)
         )
         self.run = button(
             "Run",
             "Go on until nothing gains or the budget is spent",
-            self._with_budget(actions.run),
+            self._with_settings(actions.run),
             style="primary",
         )
         self.stop = button("Stop", "Stop; what was taken stays", actions.stop)
@@ -68,7 +69,7 @@ class OptimisePanel:
         self.proposal: Proposed | None = None
         self.reset()
         self.box = column(
-            row(self.strategy, self.budget, self.step, self.skip, self.run, self.stop),
+            row(self.cost, self.budget, self.step, self.skip, self.run, self.stop),
             self.next,
             self.chart_box,
             self.log,
@@ -89,7 +90,7 @@ class OptimisePanel:
     def disable(self, is_busy: bool) -> None:
         """Stop works while something runs; everything else when nothing does."""
         nothing = is_busy or self._snapshot is None
-        for widget in (self.step, self.run, self.budget, self.strategy):
+        for widget in (self.step, self.run, self.budget, self.cost):
             widget.disabled = nothing
         self.skip.disabled = nothing or self.proposal is None
         self.stop.disabled = not is_busy
@@ -99,7 +100,7 @@ class OptimisePanel:
         self.proposal = event if isinstance(event, Proposed) else None
         match event:
             case Evaluating(move=move, spent=spent, budget=budget):
-                self._show_next("Measuring", move.label, f"{spent} of {budget} comparisons made")
+                self._show_next("Comparing", move.label, f"{spent} of {budget} comparisons made")
             case Evaluated(move=move, delta=delta):
                 self._add(f"{short_delta_html(delta)} {html.escape(move.label)}")
             case Failed(move=move, reason=reason):
@@ -124,11 +125,11 @@ class OptimisePanel:
         """Forget the last search."""
         self._lines.clear()
         self.proposal = None
-        self.log.value = muted("What the search measures is listed here, the latest first.")
+        self.log.value = muted("What the search compares is listed here, the latest first.")
         self._show_next("Ready", _START, "")
 
-    def _with_budget(self, action: Callable[[int], None]) -> Callable[[], None]:
-        return lambda: action(int(self.budget.value))
+    def _with_settings(self, action: Callable[[int, str], None]) -> Callable[[], None]:
+        return lambda: action(int(self.budget.value), self.cost.value)
 
     def _redraw(self) -> None:
         if self.chart is not None and self._snapshot is not None:
