@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from explorer.graph import GraphSummary
 from explorer.rewrite import Candidate, NumericClass, Rejection
-from explorer.runtime import Delta, Protocol, RuntimeView
+from explorer.runtime import Delta, Protocol, RuntimeView, Source
 from explorer.runtime.profile import Profile
 from explorer.runtime.roofs import Roofs
 from explorer.search.portability import Matrix
@@ -49,21 +49,21 @@ class CandidateRow:
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """One acceptance: rules and places, the measured delta, the numerical check."""
+    """One acceptance: rules and places, the delta (measured, or else predicted), the numerical check."""
 
     label: str
     places: tuple[str, ...]
-    measured: Delta | None
+    delta: Delta | None
     check: str
     is_undone: bool
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Time relative to the original after ``step`` acceptances; None where nothing was measured.
+    """Time relative to the original after ``step`` acceptances; None where nothing is known.
 
-    The ratio is the product of the steps' measured ratios, low and high those of their intervals: a
-    conservative band, not a measurement of the whole.
+    The ratio is the product of the steps' ratios, low and high those of their intervals: a conservative
+    band, not a measurement of the whole. It is predicted from the first step on that was not measured.
     """
 
     step: int
@@ -71,6 +71,7 @@ class CurvePoint:
     ratio: float | None
     low: float | None
     high: float | None
+    source: Source = Source.MEASURED
 
 
 @dataclass(frozen=True)

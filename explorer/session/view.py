@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from explorer.graph import Graph, GraphSummary, describe
 from explorer.rewrite import Candidate, all_rules
-from explorer.runtime import Delta
+from explorer.runtime import Delta, Source
 from explorer.session.history import Entry
 from explorer.session.ranking import ordered
 from explorer.session.snapshot import CandidateRow, CurvePoint, HistoryRow, Snapshot
@@ -91,18 +91,19 @@ def _history_row(entry: Entry, is_undone: bool) -> HistoryRow:
     return HistoryRow(
         label=entry.summary,
         places=tuple(step.place for step in entry.steps),
-        measured=_delta(entry),
+        delta=_delta(entry),
         check=entry.report.sentence() if entry.report is not None else "not checked",
         is_undone=is_undone,
     )
 
 
 def _delta(entry: Entry) -> Delta | None:
-    return next((step.measured for step in entry.steps if step.measured is not None), None)
+    deltas = (step.measured or step.predicted for step in entry.steps)
+    return next((delta for delta in deltas if delta is not None), None)
 
 
 def curve(entries: tuple[Entry, ...]) -> list[CurvePoint]:
-    """Cumulative time relative to the original; unknown from the first unmeasured entry on."""
+    """Cumulative time relative to the original; unknown from the first entry on that has no delta."""
     points = [CurvePoint(0, "original", 1.0, 1.0, 1.0)]
     deltas: list[Delta] = []
     for step, entry in enumerate(entries, start=1):
@@ -112,5 +113,7 @@ def curve(entries: tuple[Entry, ...]) -> list[CurvePoint]:
             continue
         deltas.append(delta)
         ratio, low, high = (prod(getattr(d, name) for d in deltas) for name in ("ratio", "low", "high"))
-        points.append(CurvePoint(step, entry.summary, ratio, low, high))
+        is_predicted = any(d.source is Source.PREDICTED for d in deltas)
+        source = Source.PREDICTED if is_predicted else Source.MEASURED
+        points.append(CurvePoint(step, entry.summary, ratio, low, high, source))
     return points

@@ -10,7 +10,7 @@ import pytest
 from explorer.errors import CandidateError, RuntimeFailure, TargetError, VerificationError
 from explorer.graph import Graph
 from explorer.rewrite import Rule
-from explorer.runtime import Mode, Protocol, Verdict
+from explorer.runtime import Mode, Protocol, Source, Verdict
 from explorer.runtime.dummy import PlantedMeasurer
 from explorer.session import JobState, Session
 from explorer.session.history import Entry
@@ -20,6 +20,7 @@ from tests.session.planted import (
     TARGET,
     EndlessMeasurer,
     folds,
+    only_alone_ns,
     planted_ns,
     planted_session,
     saved_model,
@@ -102,7 +103,7 @@ def test_accept_rewrites_and_notes_check_and_delta(session: Session):
     assert ops(session.graph) == ["Conv", "Relu", "Conv", "BatchNormalization", "Relu"]
     (row,) = session.snapshot().history
     assert row.places == (chosen.place,)
-    assert row.measured.ratio == pytest.approx(23 / 24)
+    assert row.delta.ratio == pytest.approx(23 / 24)
     assert row.check == report.sentence()
     assert not row.is_undone
 
@@ -278,6 +279,20 @@ def test_the_curve_multiplies_measured_steps(session: Session):
     points = session.snapshot().curve
     assert [point.ratio for point in points] == pytest.approx([1, 23 / 24, 22 / 24])
     assert all(point.low <= point.ratio <= point.high for point in points)
+
+
+def test_the_curve_goes_on_with_what_a_search_predicted_and_says_so():
+    with planted_session(measurer=PlantedMeasurer(only_alone_ns)) as session:
+        chosen = folds(session)[0].id
+        session.measure(chosen)
+        session.accept(chosen)
+        list(session.optimise(cost="operator-sum", confirm=False))
+        points = session.snapshot().curve
+        delta = session.snapshot().history[-1].delta
+    assert [point.source for point in points] == [Source.MEASURED, Source.MEASURED, Source.PREDICTED]
+    assert [point.ratio for point in points] == pytest.approx([1, 1, delta.ratio])
+    assert delta.ratio < 0.9
+    assert delta.source is Source.PREDICTED
 
 
 def test_the_curve_is_unknown_from_the_first_unmeasured_step_on(session: Session):

@@ -13,7 +13,7 @@ from explorer.runtime import Source, Target, Verdict
 from explorer.runtime.dummy import PlantedMeasurer
 from explorer.search import Answer, Evaluated, Finished, Proposed, Taken
 from explorer.session import Confirmed, OptimiseEvent, Session, Stepper
-from tests.session.planted import EndlessMeasurer, folds, planted_session
+from tests.session.planted import EndlessMeasurer, folds, only_alone_ns, planted_session
 
 WAIT_S = 60
 
@@ -88,14 +88,7 @@ def test_what_the_confirmation_does_not_confirm_is_undone():
 
 
 def test_a_prediction_that_measuring_does_not_bear_out_is_told_and_undone():
-    """Operators (but Relu) take time alone, so that one less is predicted to gain; whole models all take the same."""
-
-    def ns(graph: Graph, _target: Target) -> float:
-        known = {"Conv": 1e6, "BatchNormalization": 1e6, "FusedConv": 1e6}
-        costs = [known.get(node.op_type, 0.0) for node in graph.nodes]
-        return 1e5 + costs[0] if len(costs) == 1 else 5e6
-
-    with planted_session(measurer=PlantedMeasurer(ns)) as session:
+    with planted_session(measurer=PlantedMeasurer(only_alone_ns)) as session:
         events = list(session.optimise(budget=30, cost="operator-sum"))
         taken = [event for event in events if isinstance(event, Taken)]
         assert taken

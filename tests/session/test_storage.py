@@ -39,8 +39,8 @@ def worked_on(model: Path | bytes | str | None = None) -> Session:
 def same_state(a: Session, b: Session) -> None:
     one, other = a.snapshot(), b.snapshot()
     assert one.rows == other.rows
-    assert [(h.label, h.places, h.measured, h.is_undone) for h in one.history] == [
-        (h.label, h.places, h.measured, h.is_undone) for h in other.history
+    assert [(h.label, h.places, h.delta, h.is_undone) for h in one.history] == [
+        (h.label, h.places, h.delta, h.is_undone) for h in other.history
     ]
     assert (one.total, one.curve, one.position, one.target, one.protocol, one.is_opt_in) == (
         other.total, other.curve, other.position, other.target, other.protocol, other.is_opt_in

@@ -114,7 +114,7 @@ def test_accepting_a_switch_changes_the_target_and_undo_brings_it_back():
         assert session.graph is session.original
         (entry,) = session.snapshot().history
         assert entry.places == (EXTENDED,)
-        assert entry.measured == delta
+        assert entry.delta == delta
         assert "equal on 5 inputs" in entry.check
         session.undo()
         assert session.target == Target.parse(DISABLE)
@@ -251,7 +251,7 @@ def test_a_saved_session_brings_switches_and_targets_back(tmp_path: Path):
         assert (found.target, found.fingerprint, found.total) == (
             expected.target, expected.fingerprint, expected.total
         )  # fmt: skip
-        assert [h.measured for h in found.history] == [h.measured for h in expected.history]
+        assert [h.delta for h in found.history] == [h.delta for h in expected.history]
         assert found.total is not None
         after.undo(2)
         assert after.target == Target.parse(DISABLE)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from explorer.runtime import Source
 from explorer.session import CurvePoint
 from explorer.ui.chart import Chart, curve_figure
 
@@ -22,6 +23,20 @@ def test_the_curve_shows_per_cent_with_intervals_and_leaves_out_what_is_unknown(
     low, high = layout["yaxis"]["range"]
     assert low < 88
     assert high > 101
+
+
+def test_what_is_predicted_goes_on_from_the_last_measured_point_as_a_line_of_its_own():
+    predicted = CurvePoint(2, "by a sum", 0.6, 0.6, 0.6, Source.PREDICTED)
+    (measured, other), layout = curve_figure(
+        (*POINTS[:2], predicted, CurvePoint(3, "by hand", None, None, None))
+    )
+    assert (measured["name"], measured["x"]) == ("measured", [0, 1])
+    assert (other["name"], other["x"]) == ("predicted", [1, 2])
+    assert other["y"] == pytest.approx([90, 60])
+    assert other["line"]["dash"] != measured["line"]["dash"]
+    assert layout["showlegend"]
+    assert layout["yaxis"]["range"][0] < 60
+    assert not curve_figure(POINTS)[1]["showlegend"]
 
 
 def test_a_little_noise_looks_little():

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import ipywidgets as widgets
 
-from explorer.runtime import Delta
+from explorer.runtime import Delta, Source
 from explorer.ui.table.wire import delta_wire
 
 W = TypeVar("W", bound=widgets.Widget)
@@ -70,4 +70,5 @@ def short_delta_html(delta: Delta) -> str:
         f'<b class="explorer-{wire["verdict"].lower()}" '
         f'title="{html.escape(wire["interval"] + "; " + wire["origin"])}">'
         f"{wire['sign']} {wire['text']} {html.escape(wire['verdict_text'])}</b>"
+        + ("" if delta.source is Source.MEASURED else ' <span class="explorer-muted">predicted</span>')
     )
