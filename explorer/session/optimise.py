@@ -104,8 +104,9 @@ def _conclude(session: Session, measurement: Measurement, position: int) -> Conf
         return Confirmed(measurement, delta, is_kept=True, sentence=sentence)
     promise = _promise(step for entry in session.history.past[position:] for step in entry.steps)
     session.undo(taken)
-    outcome = f"the result was {delta.verdict.text} against the start, so the rewrites were taken back."
-    sentence = f"{promise}, but {outcome}" if promise else outcome.capitalize()
+    lead = f"{promise}, but the" if promise else "The"
+    found = f"{delta.verdict.text} against the start ({delta.percent:+.1f} %)"
+    sentence = f"{lead} result was {found}, so the rewrites were taken back."
     return Confirmed(measurement, unchanged, is_kept=False, sentence=sentence)
 
 
