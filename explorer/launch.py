@@ -1,7 +1,7 @@
 """Open the app in JupyterLab, or by Voila as a page of its own: on loopback, behind a token.
 
 Both run in the current folder, so that models are found and exports land where the person works.
-The notebook is copied there once as ``explore.ipynb``. It reads the model from the environment
+The notebook is copied there once as ``explore.ipynb``, the lessons beside it. It reads the model from the environment
 variable ``EXPLORER_MODEL``: a name typed at the command line never becomes code.
 """
 
@@ -59,6 +59,7 @@ def lab(model: str | None = None, port: int | None = None, browser: bool = True)
         raise _not_installed("JupyterLab", "jupyterlab") from error
     _hide_deprecations_of_jupyter()
     notebook = working_copy(Path.cwd())
+    place_lessons(notebook.parent)
     page = f"/lab/tree/{urllib.parse.quote(notebook.name)}"
     token = secrets.token_hex(24)
     options = {
@@ -138,6 +139,13 @@ def working_copy(folder: Path) -> Path:
             ) from error
         return target
     raise AssertionError  # count() does not end
+
+
+def place_lessons(folder: Path) -> None:
+    """Put copies of the other notebooks beside it, where there are none yet; they are an offer, nothing needs them."""
+    for lesson in packaged_notebook().parent.glob("*.ipynb"):
+        with suppress(OSError), (folder / lesson.name).open("xb") as file:
+            file.write(lesson.read_bytes())
 
 
 def packaged_notebook() -> Path:

@@ -67,6 +67,23 @@ class TestWorkingCopy:
             launch.working_copy(tmp_path / "missing")
 
 
+class TestLessons:
+    def test_they_lie_beside_the_notebook_and_changed_ones_stay(self, tmp_path: Path) -> None:
+        launch.working_copy(tmp_path)
+        launch.place_lessons(tmp_path)
+        names = {path.name for path in tmp_path.iterdir()}
+        assert names == {"explore.ipynb", "fusion.ipynb", "portability.ipynb"}
+        changed = add_cell(tmp_path / "fusion.ipynb", "print('mine')")
+        (tmp_path / "portability.ipynb").unlink()
+        launch.place_lessons(tmp_path)
+        assert (tmp_path / "fusion.ipynb").read_bytes() == changed
+        assert (tmp_path / "portability.ipynb").exists()
+
+    def test_a_folder_that_cannot_be_written_has_none(self, tmp_path: Path) -> None:
+        launch.place_lessons(tmp_path / "missing")
+        assert list(tmp_path.iterdir()) == []
+
+
 class TestModel:
     @pytest.fixture(autouse=True)
     def _clean_variable(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +170,8 @@ def test_lab_serves_the_copied_notebook_to_the_owner_of_the_token(tmp_path: Path
         cell = json.loads(ORIGINAL)["cells"][-1]
         assert json.loads(body)["content"]["cells"][-1]["source"] == "".join(cell["source"])
         assert fetch(address)[0] == 200
-    assert [path.name for path in (tmp_path / "work").glob("*.ipynb")] == ["explore.ipynb"]
+    names = {path.name for path in (tmp_path / "work").glob("*.ipynb")}
+    assert names == {"explore.ipynb", "fusion.ipynb", "portability.ipynb"}
 
 
 @pytest.mark.slow

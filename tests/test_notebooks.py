@@ -9,6 +9,9 @@ import pytest
 from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))
+SMALL = {
+    "portability": str(Path(__file__).parent / "cases" / "conv_shared_weight_two_bn.onnx")
+}  # it measures a lot
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
 
 
@@ -26,7 +29,7 @@ def test_stored_without_outputs(path: Path) -> None:
 def test_runs_from_top_to_bottom(
     path: Path, tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("EXPLORER_MODEL", "squeezenet1_1")
+    monkeypatch.setenv("EXPLORER_MODEL", SMALL.get(path.stem, "squeezenet1_1"))
     monkeypatch.setenv("PYTHONPATH", str(repository))
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
