@@ -306,3 +306,17 @@ class TestTheChecksThemselves:
         source = '"""M."""\nclass A:\n    """A."""\n    def f(self): ...\n    def _g(self): ...'
         assert undocumented(source) == ["line 4: f"]
         assert undocumented("x = 1") == ["line 1: the module"]
+
+
+def test_matchers_walk_through_the_graph_only_by_steps_that_are_noted():
+    """What they ask ``Value`` itself, an incremental scan does not know of (see ``explorer.rewrite.walk``)."""
+    home = REPOSITORY / "explorer/rewrite"
+    found = [
+        f"{path.relative_to(REPOSITORY)}:{node.lineno} .{node.func.attr}()"
+        for path in [*sorted((home / "rules").glob("*.py")), home / "legality.py"]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"producer", "uses", "consumers", "predecessors", "successors"}
+    ]
+    assert not found

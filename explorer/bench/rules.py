@@ -72,7 +72,7 @@ def _incremental(graph: Graph, rules: RuleSet) -> float | None:
         except RewriteError:
             continue
         result.fingerprint()
-        times.append(_time(partial(rescan, known, graph, result, rules)))
+        times.append(_time(partial(rescan, known, result, rules)))
     return median(times) if times else None
 
 

@@ -18,6 +18,7 @@ from explorer.errors import CandidateError
 _ID = "explorer.id"
 _HOLDER = "explorer.holder"
 _TENSOR = "explorer.tensor"
+_BODIES = {ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS}
 
 
 def node_id(node: ir.Node) -> str:
@@ -120,7 +121,7 @@ class Graph:
     @cached_property
     def nodes(self) -> tuple[ir.Node, ...]:
         """All nodes, those of If / Loop / Scan bodies after the node that holds them."""
-        return tuple(self.model.graph.all_nodes())
+        return tuple(_nodes_of(self.model.graph))
 
     @cached_property
     def _by_id(self) -> dict[str, ir.Node]:
@@ -157,8 +158,11 @@ class Graph:
 
     def initializers(self) -> Iterator[ir.Value]:
         """Values that hold weights, in the main graph and in all bodies."""
-        for graph in self.model.graphs():
-            yield from graph.initializers.values()
+        yield from self.model.graph.initializers.values()
+        for node in self.nodes:
+            for attribute in node.attributes.values():
+                for body in bodies_of(attribute):
+                    yield from body.initializers.values()
 
     def opset(self, domain: str = "") -> int | None:
         """The imported version of a domain ("" is ai.onnx), or None if it is not imported."""
@@ -190,7 +194,7 @@ class Graph:
 
     def _register_nodes(self, next_id: int) -> int:
         """Number nodes that have no id yet and tell each body which node holds it."""
-        for node in self.model.graph.all_nodes():
+        for node in _nodes_of(self.model.graph):
             if _ID not in node.meta:
                 node.meta[_ID] = f"n{next_id}"
                 next_id += 1
@@ -200,12 +204,19 @@ class Graph:
         return next_id
 
 
+def _nodes_of(graph: ir.Graph) -> Iterator[ir.Node]:
+    """The nodes of a graph, each followed by those of its bodies; several times as fast as ``all_nodes``."""
+    for node in graph:
+        yield node
+        for attribute in node.attributes.values():
+            for body in bodies_of(attribute):
+                yield from _nodes_of(body)
+
+
 def bodies_of(attribute: ir.Attr) -> tuple[ir.Graph, ...]:
     """The subgraphs an attribute holds; empty for every other kind of attribute."""
-    if attribute.is_ref():
+    if attribute.type not in _BODIES or attribute.is_ref():
         return ()
     if attribute.type == ir.AttributeType.GRAPH:
         return (attribute.as_graph(),)
-    if attribute.type == ir.AttributeType.GRAPHS:
-        return tuple(attribute.as_graphs())
-    return ()
+    return tuple(attribute.as_graphs())

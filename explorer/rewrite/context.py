@@ -12,6 +12,7 @@ from explorer.graph import Graph, constant_tensor, holder_of
 from explorer.graph.graph import bodies_of
 from explorer.graph.statistics import static_dims
 from explorer.rewrite.rule import Refusal
+from explorer.rewrite.walk import look_at, source_of, uses_of, whereabouts
 
 _UNIFORM_LIMIT = 65536  # larger constants are not scanned for uniform values
 
@@ -33,9 +34,13 @@ class Context:
         """Nodes without bodies that depend, directly or through others, on constants only."""
         found: set[ir.Node] = set()
         for node in self.graph.nodes:
-            operands = [value for value in node.inputs if value is not None]
-            known = (is_const(value) or value.producer() in found for value in operands)
-            if operands and all(known) and not has_bodies(node):
+            is_fed = False
+            for value in node.inputs:
+                if value is not None:
+                    is_fed = value.producer() in found or is_const(value)
+                    if not is_fed:
+                        break
+            if is_fed and not has_bodies(node):
                 found.add(node)
         return frozenset(found)
 
@@ -67,7 +72,7 @@ class Context:
                     yield reader
 
     def _readers_of(self, node: ir.Node, limit: int) -> list[ir.Node]:
-        found = [_lift(reader, node.graph) for output in node.outputs for reader in readers(output)]
+        found = [_lift(reader, node.graph) for output in node.outputs for reader in whereabouts(output)]
         return [reader for reader in found if reader is not None and self.position[reader] <= limit]
 
 
@@ -102,7 +107,7 @@ def freed_bytes(drops: Iterable[ir.Value | None], removed: Iterable[ir.Node]) ->
     """Bytes of the dropped constants that only the removed nodes, or bodies of theirs, read."""
     gone = set(removed)
     values = dict.fromkeys(value for value in drops if value is not None)
-    return sum(nbytes(v) for v in values if all(goes_with(reader, gone) for reader, _ in v.uses()))
+    return sum(nbytes(v) for v in values if all(goes_with(reader, gone) for reader in whereabouts(v)))
 
 
 def element_bytes(value: ir.Value) -> int:
@@ -208,21 +213,28 @@ def operand(node: ir.Node, position: int) -> ir.Value | None:
 
 def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
     """The node that computes a value, if it is one of these operators."""
-    node = None if value is None else value.producer()
+    node = None if value is None else source_of(value)
     return node if node is not None and (not operators or operator(node) in operators) else None
 
 
 def readers(value: ir.Value) -> tuple[ir.Node, ...]:
     """The distinct nodes that read a value, those inside bodies included."""
-    return tuple(dict.fromkeys(node for node, _ in value.uses()))
+    return tuple(dict.fromkeys(node for node, _ in uses_of(value)))
+
+
+def is_used(value: ir.Value) -> bool:
+    """Whether a node reads a value or it is a graph output."""
+    return value.is_graph_output() or bool(whereabouts(value))
 
 
 def sole_reader(value: ir.Value, *operators: str) -> ir.Node | None:
     """The only reader of a value that is no graph output, if it is one of these operators."""
-    found = readers(value)
+    found = dict.fromkeys(whereabouts(value))
     if len(found) != 1 or value.is_graph_output():
         return None
-    return found[0] if not operators or operator(found[0]) in operators else None
+    (reader,) = found
+    look_at(found)
+    return reader if not operators or operator(reader) in operators else None
 
 
 def exclusive(inner: Iterable[ir.Node], outer: ir.Node) -> tuple[ir.Node, ...]:
@@ -238,7 +250,7 @@ def exclusive(inner: Iterable[ir.Node], outer: ir.Node) -> tuple[ir.Node, ...]:
     for node in inner:
         outputs = [value for value in node.outputs if value.name]
         if node.graph is outer.graph and all(
-            not value.is_graph_output() and all(goes_with(reader, going) for reader in readers(value))
+            not value.is_graph_output() and all(goes_with(reader, going) for reader in whereabouts(value))
             for value in outputs
         ):
             going[node] = None

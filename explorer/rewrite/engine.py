@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -18,17 +18,19 @@ from explorer.rewrite.rule import Match, Refusal, Rule
 from explorer.rewrite.ruleset import RuleSet
 
 
-def answers(rule: Rule, node: ir.Node, context: Context) -> Iterator[Match | Rejection]:
+def answers(rule: Rule, node: ir.Node, context: Context) -> list[Match | Rejection]:
     """Legal matches of one rule at one node, and rejections for near misses."""
+    answered: list[Match | Rejection] = []
     try:
         for found in rule.matches(node, context):
             if isinstance(found, Refusal):
-                yield _rejection(rule, (node, *found.nodes), found.reason)
+                answered.append(_rejection(rule, (node, *found.nodes), found.reason))
                 continue
             reason = obstacle(rule, found, context)
-            yield found if reason is None else _rejection(rule, found.nodes, reason)
+            answered.append(found if reason is None else _rejection(rule, found.nodes, reason))
     except Refusal as refusal:
-        yield _rejection(rule, (node, *refusal.nodes), refusal.reason)
+        answered.append(_rejection(rule, (node, *refusal.nodes), refusal.reason))
+    return answered
 
 
 def apply(graph: Graph, candidate: Candidate, rules: RuleSet) -> Graph:

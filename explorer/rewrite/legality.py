@@ -5,8 +5,19 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from explorer.graph import node_id
-from explorer.rewrite.context import Context, dims, goes_with, is_const, operand, operator, scalar, text
+from explorer.rewrite.context import (
+    Context,
+    dims,
+    goes_with,
+    is_const,
+    is_used,
+    operand,
+    operator,
+    scalar,
+    text,
+)
 from explorer.rewrite.rule import Match, Rule
+from explorer.rewrite.walk import whereabouts
 
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
 _RANDOM |= {"Bernoulli"}
@@ -44,7 +55,7 @@ def _interior_value_escapes(match: Match) -> str | None:
                 continue
             if value.is_graph_output():
                 return f"{text(value)}, inside the pattern, is a graph output"
-            outside = [reader for reader, _ in value.uses() if not goes_with(reader, removed)]
+            outside = [reader for reader in whereabouts(value) if not goes_with(reader, removed)]
             if outside:
                 first = min(outside, key=lambda reader: int(node_id(reader).removeprefix("n")))
                 return f"{text(value)}, inside the pattern, is also read by {describe_node(first)}"
@@ -62,7 +73,7 @@ def _makes_cycle(rule: Rule, match: Match, context: Context) -> str | None:
     """G7: something outside the match depends on one part of it, and another part on that."""
     if len(match.nodes) < 2 or not rule.adds_dependencies:
         return None
-    detour = context.detour(set(match.nodes))
+    detour = context.detour(dict.fromkeys(match.nodes))
     if detour is None:
         return None
     return f"{describe_node(detour)} depends on one of the nodes and another one on it: a cycle"
@@ -87,7 +98,7 @@ def training(node: ir.Node, opset: int) -> str | None:
     if node.op_type in _TRAINABLE and opset < 7:
         is_training = not node.attributes.get_int("is_test", 0)
     if node.op_type == "BatchNormalization" and 7 <= opset < 14:
-        is_training = any(value.uses() or value.is_graph_output() for value in node.outputs[1:])
+        is_training = any(is_used(value) for value in node.outputs[1:])
     mode = operand(node, 2) if node.op_type == "Dropout" else None
     if mode is not None and not is_const(mode):
         return f"whether {describe_node(node)} is in training mode is decided at run time by {text(mode)}"

@@ -2,13 +2,14 @@
 
 To add a rule: subclass ``PatternRule`` (one match per anchor node) or ``Rule`` (several) in
 ``explorer/rewrite/rules/<family>.py`` and list it in that module's ``RULES``. Shapes, names, opsets, interior
-values and the checker are the engine's business (pre-conditions G1 to G9); a rule states only what is its own.
+values and the checker are the engine's business (pre-conditions G1 to G9); a rule states only what is its own. A
+matcher walks from node to node with the functions of ``context`` and ``walk`` only: they note what it looked at.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 FLOAT32 = frozenset({ir.DataType.FLOAT})
-WHOLE_GRAPH = 1_000_000  # the reach of a rule that must be matched again after every rewrite
 
 
 class NumericClass(StrEnum):
@@ -88,7 +88,6 @@ class Rule(ABC):
         preconditions: the exact conditions, for documentation.
         evidence: what was measured or where it was reported.
         anchors: operators at which matching starts.
-        reach: how many hops from the anchor a match may look (for incremental matching).
         at_first_node: True if the rule looks at the graph as a whole and answers at its first node only.
         min_opset: smallest ai.onnx version the result needs.
         portable: False if the result needs com.microsoft operators.
@@ -107,7 +106,6 @@ class Rule(ABC):
     preconditions: ClassVar[str]
     evidence: ClassVar[str]
     anchors: ClassVar[tuple[str, ...]]
-    reach: ClassVar[int] = 3
     at_first_node: ClassVar[bool] = False
     min_opset: ClassVar[int] = 1
     portable: ClassVar[bool] = True
@@ -116,8 +114,8 @@ class Rule(ABC):
     adds_dependencies: ClassVar[bool] = True
 
     @abstractmethod
-    def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
-        """Yield every match anchored at ``node`` and every near miss; raising a Refusal ends the search."""
+    def matches(self, node: ir.Node, context: Context) -> Iterable[Match | Refusal]:
+        """Every match anchored at ``node`` and every near miss; raising a Refusal ends the search."""
 
     @abstractmethod
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
@@ -131,11 +129,10 @@ class PatternRule(Rule):
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """The match at ``node``; None if the structure is another one; raises Refusal for a near miss."""
 
-    def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
-        """Yield the single match, if any."""
+    def matches(self, node: ir.Node, context: Context) -> Iterable[Match | Refusal]:
+        """The single match, if any."""
         found = self.match(node, context)
-        if found is not None:
-            yield found
+        return () if found is None else (found,)
 
 
 def refuse_unless(condition: object, reason: str, *nodes: ir.Node) -> None:

@@ -16,6 +16,7 @@ class RuleSet:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._by_name = {rule.name: rule for rule in rules}
         self._by_anchor: dict[str, list[Rule]] = defaultdict(list)
+        self._asked: dict[str, tuple[Rule, ...]] = {}
         for rule in self._by_name.values():
             for anchor in rule.anchors:
                 self._by_anchor[anchor].append(rule)
@@ -37,7 +38,11 @@ class RuleSet:
 
     def anchored_at(self, operator: str) -> tuple[Rule, ...]:
         """Rules that start matching at this operator (``"*"`` rules start anywhere)."""
-        return (*self._by_anchor.get(operator, ()), *self._by_anchor.get("*", ()))
+        found = self._asked.get(operator)
+        if found is None:
+            found = (*self._by_anchor.get(operator, ()), *self._by_anchor.get("*", ()))
+            self._asked[operator] = found
+        return found
 
     def only(self, names: Iterable[str]) -> RuleSet:
         """The rules with these names; InputError for an unknown one."""

@@ -196,7 +196,7 @@ class Greedy:
             return []
         now = self._sites()
         known = {c.place for c in now.enumeration().candidates}
-        after = rescan(now, self.graph, graph, self.rules).enumeration()
+        after = rescan(now, graph, self.rules).enumeration()
         found = [c for c in after.candidates if c.place not in known]
         moves = group_moves((c for c in found if c.place not in self.banned), after=move)
         self._guess(moves)
@@ -207,8 +207,8 @@ class Greedy:
         if self._scanned is None:
             self._scanned = (self.graph, scan(self.graph, self.rules))
         elif self._scanned[0] is not self.graph:
-            before, known = self._scanned
-            self._scanned = (self.graph, rescan(known, before, self.graph, self.rules))
+            known = self._scanned[1]
+            self._scanned = (self.graph, rescan(known, self.graph, self.rules))
         return self._scanned[1]
 
     def _divide(self, move: Move, delta: Delta) -> list[Move]:

@@ -44,6 +44,6 @@ class Sites:
 
     def _scan(self, graph: Graph, opt_in: bool) -> Scan:
         rules, last = rules_on_offer(opt_in), self._last.get(opt_in)
-        found = scan(graph, rules) if last is None else rescan(last[1], last[0], graph, rules)
+        found = scan(graph, rules) if last is None else rescan(last[1], graph, rules)
         self._last[opt_in] = (graph, found)
         return found

@@ -38,7 +38,7 @@ def walk(seed: int, steps: int, *, dynamic: bool) -> None:
             return
         candidate = chance.choice(found)
         result = checked(graph, candidate)
-        updated = rescan(known, graph, result, SAFE)
+        updated = rescan(known, result, SAFE)
         assert updated.enumeration() == find_candidates(result, SAFE), f"after {candidate.place}"
         graph, known = result, updated
 

@@ -38,7 +38,6 @@ class SwapWhereOfNot(PatternRule):
     preconditions = "A Not that something else reads stays."
     evidence = "Absorbed by ORT (NotWhereFusion at BASIC and above)."
     anchors = ("Where",)
-    reach = 2
     dtypes = None
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -66,7 +65,6 @@ class PReluToLeakyRelu(PatternRule):
     preconditions = "The slope a constant (up to 65,536 elements) whose elements are all equal."
     evidence = "LeakyRelu is fused into Conv and Gemm, PRelu is not."
     anchors = ("PRelu",)
-    reach = 1
     min_opset = 6
     dtypes = FLOAT_OR_HALF
 
@@ -97,7 +95,6 @@ class LeakyReluToPRelu(PatternRule):
     preconditions = "None."
     evidence = "The reverse of E12."
     anchors = ("LeakyRelu",)
-    reach = 0
     min_opset = 9
     dtypes = FLOAT_OR_HALF
 
@@ -125,7 +122,6 @@ class FuseMish(Rule):
     preconditions = "The same x; Softplus and Tanh read by nothing else."
     evidence = "ORT 1.32 CPU: within 3 %: it has no kernel and expands Mish into these parts."
     anchors = ("Softplus",)
-    reach = 3
     min_opset = 18
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -156,7 +152,6 @@ class SplitMish(PatternRule):
     preconditions = "None."
     evidence = "The reverse of E13: what ORT does itself."
     anchors = ("Mish",)
-    reach = 0
     dtypes = FLOAT_OR_HALF
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

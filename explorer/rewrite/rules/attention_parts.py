@@ -32,7 +32,6 @@ from explorer.rewrite.rules.patterns import (
     reader_of,
 )
 
-ATTENTION_REACH = 9
 _PRODUCTS = ("MatMul", FUSED)
 
 

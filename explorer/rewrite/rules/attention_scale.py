@@ -15,6 +15,7 @@ from explorer.rewrite.rule import Match, NumericClass, Refusal, Rule
 from explorer.rewrite.rules.linear import CONVOLUTIONS, PRODUCTS, Linear, linear_before
 from explorer.rewrite.rules.patterns import factor_of, is_last_axis, single_use
 from explorer.rewrite.rules.siblings import split_sizes
+from explorer.rewrite.walk import source_of
 
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 _MOST_HOPS = 4
@@ -43,7 +44,6 @@ class FoldAttentionScale(Rule):
     )
     evidence = "Removes one pass over heads x length x length; ORT makes FusedMatMul(alpha) of it anyway."
     anchors = ("Mul", "Div")
-    reach = _MOST_HOPS + 3
     adds_dependencies = False
     min_opset = 7
 
@@ -99,7 +99,7 @@ def _starts(source: ir.Value) -> Iterator[tuple[str, ir.Value, bool]]:
 
 def _projection(path: _Path, *, at_least: int, explain: bool) -> tuple[Linear, _Path] | None:
     """Walk up through data movement to a linear node; None or a Refusal if something else comes."""
-    problem, node = "", path.value.producer()
+    problem, node = "", source_of(path.value)
     while node is not None and path.hops <= _MOST_HOPS:
         if not single_use(path.value):
             problem = f"{text(path.value)} is read by more than the scaled product"
@@ -112,7 +112,7 @@ def _projection(path: _Path, *, at_least: int, explain: bool) -> tuple[Linear, _
         if step is None:
             problem = f"between the projection and the product lies {describe_node(node)}"
             break
-        path, node = step, step.value.producer()
+        path, node = step, source_of(step.value)
     if problem and explain and node is not None:
         raise Refusal(problem, (node,))
     return None

@@ -21,7 +21,6 @@ class ExplicitPads(PatternRule):
     preconditions = "Static kernel; for SAME also static spatial dims and no dilation, and a pool must not round its size up."
     evidence = "Changes nothing by itself; lets C1, C3 and C4 apply."
     anchors = ("Conv", "ConvInteger", "AveragePool", "MaxPool")
-    reach = 0
     dtypes = None
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

@@ -41,7 +41,6 @@ class AveragePoolToConv(PatternRule):
     preconditions = "No pads or count_include_pad = 1; ceil_mode = 0; explicit pads or VALID; a static number of channels."
     evidence = "ORT 1.32 CPU: -73 % at DISABLE, 0 to -1 % at ALL."
     anchors = ("AveragePool",)
-    reach = 0
     dtypes = FLOAT_OR_HALF
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -79,7 +78,6 @@ class ConvToAveragePool(PatternRule):
     )
     evidence = "ORT 1.32 CPU: 0 to +1 % at ALL."
     anchors = ("Conv",)
-    reach = 0
     min_opset = 7
     dtypes = FLOAT_OR_HALF
 
@@ -120,7 +118,6 @@ class ReduceMeanToGlobalAveragePool(PatternRule):
     preconditions = "Constant axes: all but the first two; known rank, at least 4 (of a sequence of vectors, axis 2 is no space)."
     evidence = "ORT 1.32 CPU: +8 % at DISABLE, +35 % at ALL (layout reorders)."
     anchors = ("ReduceMean",)
-    reach = 0
     dtypes = FLOAT_OR_HALF
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -153,7 +150,6 @@ class GlobalAveragePoolToReduceMean(Rule):
     preconditions = "Known rank; the variant without Flatten needs axis 1 and the pool read by nothing else."
     evidence = "The reverse of C12: pays at ALL."
     anchors = ("GlobalAveragePool",)
-    reach = 1
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """The pool alone, and together with a Flatten."""

@@ -91,7 +91,6 @@ class BatchNormToMulAdd(PatternRule):
     preconditions = "BatchNormalization in inference mode with constant statistics; the rank of its input known, at least 2."
     evidence = "Slower by itself; exposes the scale to B3 and B5 and the shift to B4."
     anchors = ("BatchNormalization",)
-    reach = 0
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -130,7 +129,6 @@ class MulAddToBatchNorm(PatternRule):
     )
     evidence = "One pass instead of two; lets B1 and ORT's own fold see an affine layer."
     anchors = ("Add",)
-    reach = 1
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

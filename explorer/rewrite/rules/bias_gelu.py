@@ -28,7 +28,6 @@ class FuseBiasGelu(Rule):
     )
     evidence = "ORT 1.32 CPU: -5 to -11 % at DISABLE; ORT's own pass does it at ALL: absorbed."
     anchors = _GELUS
-    reach = 2
     portable = False
     dtypes = FLOAT32
 
@@ -72,7 +71,6 @@ class SplitBiasGelu(PatternRule):
     preconditions = "The Gelu is the standard one from opset 20 on, com.microsoft's before."
     evidence = "The reverse of E8; exposes the bias to D1 and E6 to a portable form."
     anchors = ("com.microsoft::BiasGelu", "com.microsoft::FastGelu")
-    reach = 0
     min_opset = 7
     dtypes = FLOAT32
 

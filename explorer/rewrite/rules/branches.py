@@ -25,7 +25,6 @@ class InlineConstantIf(PatternRule):
     evidence = "Makes the branch visible to all other rules."
     anchors = ("If",)
     dtypes = None
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """An If with a known condition."""

@@ -54,7 +54,6 @@ class MergeCasts(PatternRule):
     evidence = "Absorbed by ONNX Runtime at ALL; onnxruntime#32416 shows an interaction bug there."
     anchors = ("Cast",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Cast whose input is a Cast."""

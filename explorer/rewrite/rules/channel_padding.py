@@ -55,7 +55,6 @@ class PadDepthwiseChannels(Rule):
         "DISABLE (ORT 1.32 CPU, screening)."
     )
     anchors = ("Conv",)
-    reach = 4
     dtypes = FLOAT32
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:

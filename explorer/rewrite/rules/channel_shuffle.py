@@ -32,7 +32,6 @@ class GatherShuffledChannels(Rule):
     )
     anchors = ("Reshape",)
     dtypes = None
-    reach = 4
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """The last Reshape of a shuffle, by itself and together with the Slices behind it."""

@@ -37,7 +37,6 @@ class MaxZeroToRelu(PatternRule):
     preconditions = f"Two operands, one a one-element zero that does not enlarge the other. {_NAN}"
     evidence = "onnxscript ships it; Conv and Gemm fusions know Relu only."
     anchors = ("Max",)
-    reach = 1
     min_opset = 8
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -67,7 +66,6 @@ class ReluToMaxZero(PatternRule):
     preconditions = f"None. {_NAN}"
     evidence = "The reverse of E9."
     anchors = ("Relu",)
-    reach = 0
     min_opset = 8
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -94,7 +92,6 @@ class ClipToRelu(PatternRule):
     preconditions = f"The lower bound a constant zero, the upper bound absent or not finite. {_NAN}"
     evidence = "Conv and Gemm fusions take either."
     anchors = ("Clip",)
-    reach = 1
     dtypes = FLOAT_HALF_DOUBLE
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -122,7 +119,6 @@ class ReluToClip(PatternRule):
     preconditions = f"None. {_NAN}"
     evidence = "Brings a Relu and a Clip together (E10)."
     anchors = ("Relu",)
-    reach = 0
     min_opset = 11
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -150,7 +146,6 @@ class MinMaxToClip(PatternRule):
     )
     evidence = "onnxscript ships it."
     anchors = ("Min", "Max")
-    reach = 2
     min_opset = 12
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -208,7 +203,6 @@ class MergeReluClip(PatternRule):
     )
     evidence = "ORT's own pass does it: absorbed; some versions fail on double (see the trap models)."
     anchors = ("Clip", "Relu")
-    reach = 2
     min_opset = 6
     dtypes = FLOAT_HALF_DOUBLE
 

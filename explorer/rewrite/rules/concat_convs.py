@@ -34,6 +34,7 @@ from explorer.rewrite.rules.kernel_size import (
     window_of,
     with_window,
 )
+from explorer.rewrite.walk import source_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,6 @@ class _MergeConcatenatedConvs(Rule):
     """Base: runs of neighbouring operands of a Concat that are convolutions of the same tensor."""
 
     anchors = ("Concat",)
-    reach = 2
     min_opset = 4
     equal_windows: ClassVar[bool]
 
@@ -144,7 +144,6 @@ class SplitConvChannels(PatternRule):
     )
     evidence = "The reverse of C4: pays where C4 hurts."
     anchors = ("Conv",)
-    reach = 0
     min_opset = 4
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -187,7 +186,7 @@ def _runs(concat: ir.Node) -> Iterator[list[_Branch]]:
 def _branch(value: ir.Value, concat: ir.Node) -> _Branch | None:
     if list(concat.inputs).count(value) > 1:
         return None
-    node = value.producer()
+    node = source_of(value)
     if node is None or node.graph is not concat.graph:
         return None
     if operator(node) == "Conv":

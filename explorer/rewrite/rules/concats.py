@@ -51,7 +51,6 @@ class EliminateConcatOfSplit(PatternRule):
     evidence = _SAVES_COPY
     anchors = ("Concat",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Concat whose first input is the first output of a Split."""
@@ -86,7 +85,6 @@ class EliminateSplitOfConcat(PatternRule):
     evidence = _SAVES_COPY
     anchors = ("Split",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Split whose input is a Concat."""
@@ -125,7 +123,6 @@ class MergeConcats(Rule):
     evidence = "Saves one copy of the inner tensors."
     anchors = ("Concat",)
     dtypes = None
-    reach = 2
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """Every input of the Concat that is a Concat itself."""
@@ -161,7 +158,6 @@ class DropEmptyConcatInputs(PatternRule):
     anchors = ("Concat",)
     min_opset = 4
     dtypes = None
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Concat with an input that adds nothing."""

@@ -60,7 +60,6 @@ class MergeConstantShifts(PatternRule):
     preconditions = "Two constants, combined not larger than both; their sum finite; the inner result read by nothing else."
     evidence = "Absorbed in part by ONNX Runtime."
     anchors = SHIFTS
-    reach = 1
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -89,7 +88,6 @@ class MergeConstantScales(PatternRule):
     )
     evidence = "Absorbed in part by ONNX Runtime."
     anchors = SCALES
-    reach = 1
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -117,7 +115,6 @@ class DistributeScale(PatternRule):
         "As many nodes as before; brings the scale next to a Conv or product (B3, B6) and the sum to B4."
     )
     anchors = SCALES
-    reach = 1
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -154,7 +151,6 @@ class SubToAdd(PatternRule):
     preconditions = "c constant."
     evidence = "Neutral by itself; fewer forms for other rules to know."
     anchors = ("Sub",)
-    reach = 0
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -178,7 +174,6 @@ class AddToSub(PatternRule):
     preconditions = "c constant, all elements negative."
     evidence = "Neutral; the reverse of sub-to-add."
     anchors = ("Add",)
-    reach = 0
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

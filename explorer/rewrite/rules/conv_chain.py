@@ -37,7 +37,6 @@ class MergeConvThenPointwise(PatternRule):
     )
     evidence = "Decide by FLOPs: pays where the channels in between are more than the others."
     anchors = ("Conv",)
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A 1x1 Conv of a Conv without groups."""
@@ -84,7 +83,6 @@ class MergePointwiseThenConv(PatternRule):
     )
     evidence = "Decide by FLOPs: pays where the channels in between are more than the others."
     anchors = ("Conv",)
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Conv, larger than 1x1, of a 1x1 Conv."""

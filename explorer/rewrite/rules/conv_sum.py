@@ -39,7 +39,6 @@ class MergeConvSum(PatternRule):
     )
     evidence = "ORT 1.32 CPU: -1 % at DISABLE, +3 to +7 % at ALL."
     anchors = ("Add",)
-    reach = 1
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -103,7 +102,6 @@ class SplitConvInputs(PatternRule):
     )
     evidence = "The reverse of C6: pays slightly at ALL."
     anchors = ("Conv",)
-    reach = 1
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

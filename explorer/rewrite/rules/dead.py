@@ -8,8 +8,9 @@ import onnx_ir as ir
 
 from explorer.graph import bodies_of, is_constant_node
 from explorer.rewrite.builder import Builder, attributes_of
-from explorer.rewrite.context import Context, constants_of, exclusive, has_bodies, operator, text
-from explorer.rewrite.rule import WHOLE_GRAPH, Match, NumericClass, PatternRule
+from explorer.rewrite.context import Context, constants_of, exclusive, has_bodies, is_used, operator, text
+from explorer.rewrite.rule import Match, NumericClass, PatternRule
+from explorer.rewrite.walk import source_of
 
 _DEPTH = 8  # how far upstream of a dead node others are removed with it
 _OPTIONAL_OUTPUTS = {
@@ -34,11 +35,10 @@ class RemoveDeadNodes(PatternRule):
     evidence = "Free: the runtime does it too, but the graph gets smaller."
     anchors = ("*",)
     dtypes = None
-    reach = _DEPTH
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A dead node that is no Constant."""
-        if is_constant_node(node) or any(v.uses() or v.is_graph_output() for v in node.outputs):
+        if is_constant_node(node) or any(is_used(v) for v in node.outputs):
             return None
         nodes = (*exclusive(upstream(node, _DEPTH), node), node)
         what = text(node.outputs[0]) if node.outputs else operator(node)
@@ -60,7 +60,6 @@ class RemoveUnusedWeights(PatternRule):
     evidence = "Free: the file gets smaller."
     anchors = ("*",)
     dtypes = None
-    reach = WHOLE_GRAPH
     at_first_node = True
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -89,12 +88,11 @@ class RemoveUnusedOutputs(PatternRule):
     evidence = "Free; lets patterns with one output match."
     anchors = tuple(_OPTIONAL_OUTPUTS)
     dtypes = None
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A node with unused trailing outputs."""
         needed = _OPTIONAL_OUTPUTS[node.op_type]
-        used = [i for i, v in enumerate(node.outputs) if v.uses() or v.is_graph_output()]
+        used = [i for i, v in enumerate(node.outputs) if is_used(v)]
         kept = max(needed, 1 + max(used, default=0))
         if not used or not any(v.name for v in node.outputs[kept:]):
             return None
@@ -116,7 +114,7 @@ def upstream(node: ir.Node, depth: int) -> list[ir.Node]:
     levels: dict[ir.Node, int] = {}
     frontier = [node]
     for level in range(1, depth + 1):
-        found = (v.producer() for n in frontier for v in inputs_of(n))
+        found = (source_of(v) for n in frontier for v in inputs_of(n))
         frontier = list(dict.fromkeys(p for p in found if p is not None and p.graph is node.graph))
         frontier = [p for p in frontier if not is_constant_node(p)]
         levels.update(dict.fromkeys(frontier, level))
@@ -146,7 +144,7 @@ def constants_read_by(nodes: Sequence[ir.Node]) -> tuple[ir.Value, ...]:
 
 
 def _is_unused(value: ir.Value) -> bool:
-    return not (value.uses() or value.is_graph_output() or value.is_graph_input())
+    return not (is_used(value) or value.is_graph_input())
 
 
 RULES = (RemoveDeadNodes(), RemoveUnusedWeights(), RemoveUnusedOutputs())

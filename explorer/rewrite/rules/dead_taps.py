@@ -27,7 +27,6 @@ class CropPaddingTaps(PatternRule):
     )
     evidence = "DeepLabV3 (dilation 36 on 33x33, 3x3 becomes 1x1): -5 % at ALL, -15 % at DISABLE (ORT 1.32 CPU, screening)."
     anchors = ("Conv",)
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Conv with pads so wide that part of its kernel never meets the input."""

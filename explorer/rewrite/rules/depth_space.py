@@ -54,7 +54,6 @@ class FuseDepthSpace(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Reshape",)
     dtypes = None
-    reach = 3
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """The last Reshape of the three."""
@@ -96,7 +95,6 @@ class SplitDepthSpace(PatternRule):
     anchors = ("DepthToSpace", "SpaceToDepth")
     min_opset = 5
     dtypes = None
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A DepthToSpace or SpaceToDepth of known size."""

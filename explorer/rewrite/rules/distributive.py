@@ -39,7 +39,6 @@ class FactorCommonMatMulOperand(PatternRule):
     )
     evidence = "ORT 1.32 CPU: -49 % at both levels, ORT never does it."
     anchors = _SUMS
-    reach = 2
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -88,7 +87,6 @@ class DistributeMatMulOverSum(Rule):
     preconditions = "The terms have the same shape; the sum is read only by the product."
     evidence = "The reverse of D9: +49 %; opens the way to other merges."
     anchors = ("MatMul",)
-    reach = 2
     min_opset = 7
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
@@ -123,7 +121,6 @@ class FactorCommonMultiplier(Rule):
     preconditions = "Both products read only by the sum; the shapes of b and c do not matter."
     evidence = "ORT 1.32 CPU, 128 x 768: -27 % at both levels."
     anchors = _SUMS
-    reach = 2
     min_opset = 7
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
@@ -160,7 +157,6 @@ class DistributeMultiplication(Rule):
     preconditions = "The sum is read only by the Mul; neither a nor a term is constant (B11 folds those)."
     evidence = "The reverse: one pass over memory more; opens the way to other rewrites."
     anchors = ("Mul",)
-    reach = 2
     min_opset = 7
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:

@@ -48,7 +48,6 @@ class EinsumToMatMul(PatternRule):
         "packing (microsoft/onnxruntime#7357)."
     )
     anchors = ("Einsum",)
-    reach = 1
     min_opset = 12
     dtypes = FLOAT_HALF_DOUBLE
 

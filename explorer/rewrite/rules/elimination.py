@@ -21,7 +21,6 @@ class Bypass(PatternRule):
     numeric_class = NumericClass.EXACT
     evidence = ABSORBED
     dtypes: ClassVar[frozenset[ir.DataType] | None] = None
-    reach = 1
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """The input replaces the output."""

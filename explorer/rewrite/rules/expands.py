@@ -43,7 +43,6 @@ class DropExpandBeforeBroadcast(Rule):
     anchors = tuple(sorted(BROADCASTING))
     min_opset = 8
     dtypes = None
-    reach = 2
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """Every operand of an element-wise operator that is an Expand."""

@@ -11,6 +11,7 @@ from explorer.rewrite.context import Context, dims, exclusive, freed_bytes, is_c
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, refuse_unless
 from explorer.rewrite.rules.dead import constants_read_by
 from explorer.rewrite.rules.evaluation import EVALUATED, evaluate, static_bytes
+from explorer.rewrite.walk import source_of
 
 GROWTH_LIMIT_BYTES = 1 << 20
 INTERMEDIATE_LIMIT_BYTES = 64 << 20
@@ -32,7 +33,6 @@ class FoldConstants(PatternRule):
     evidence = "Absorbed by ONNX Runtime; onnxscript#2810, #2673, #2859 and onnxsim#178 are folding bugs."
     anchors = ("*",)
     dtypes = None
-    reach = _DEPTH
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A node that depends on constants only."""
@@ -74,8 +74,8 @@ def _cone(node: ir.Node, depth: int) -> tuple[ir.Node, ...] | None:
     for value in operands:
         if is_const(value):
             continue
-        producer = value.producer()
-        inner = None if producer is None or producer.graph is not node.graph else _cone(producer, depth - 1)
+        source = source_of(value)
+        inner = None if source is None or source.graph is not node.graph else _cone(source, depth - 1)
         if inner is None:
             return None
         found.update(dict.fromkeys(inner))

@@ -33,7 +33,6 @@ class FoldIntoProducer(PatternRule):
     """f(linear(x)) becomes linear(x) with other constants; f scales or shifts the channels."""
 
     numeric_class = NumericClass.REASSOCIATED
-    reach = 2
     operators: ClassVar[tuple[str, ...]]
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -66,7 +65,6 @@ class FoldIntoReaders(PatternRule):
     """linear(f(x)) becomes linear(x) with other constants, for every reader of f(x)."""
 
     numeric_class = NumericClass.REASSOCIATED
-    reach = 2
     operators: ClassVar[tuple[str, ...]]
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

@@ -30,7 +30,6 @@ class FuseConvActivation(PatternRule):
     )
     evidence = "ORT 1.32 CPU: -4 to -5 % at DISABLE, within 5 % either way at ALL, where it is absorbed."
     anchors = _ACTIVATIONS
-    reach = 1
     portable = False
     dtypes = FLOAT32
 
@@ -66,7 +65,6 @@ class FuseConvSumActivation(Rule):
     )
     evidence = "ORT 1.32 CPU: -3 to -6 % at DISABLE, +13 to +21 % at ALL, because it blocks the NCHWc layout."
     anchors = _ACTIVATIONS
-    reach = 2
     portable = False
     dtypes = FLOAT32
 
@@ -122,7 +120,6 @@ class UnfuseConvActivation(PatternRule):
     preconditions = "com.microsoft FusedConv with a known activation."
     evidence = "Undoes hand-written fusions that keep ORT from its NCHWc layout (+13 to +21 % at ALL)."
     anchors = ("com.microsoft::FusedConv",)
-    reach = 0
     dtypes = FLOAT32
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

@@ -38,7 +38,6 @@ class FuseGemmActivation(PatternRule):
     )
     evidence = "ORT's own pass at EXTENDED and above does it: absorbed at ALL."
     anchors = tuple(_PARAMETERS)
-    reach = 2
     portable = False
     dtypes = FLOAT32
 
@@ -70,7 +69,6 @@ class UnfuseGemmActivation(PatternRule):
     preconditions = "com.microsoft FusedGemm with a known activation whose parameters are given."
     evidence = "The reverse of D14; the result is portable."
     anchors = ("com.microsoft::FusedGemm",)
-    reach = 1
     min_opset = 7
     dtypes = FLOAT32
 

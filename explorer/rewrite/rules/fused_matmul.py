@@ -18,6 +18,7 @@ from explorer.rewrite.rules.patterns import (
     number_like,
     swaps_last_two,
 )
+from explorer.rewrite.walk import uses_of
 
 FUSED = "com.microsoft::FusedMatMul"
 _FLAGS = ("transA", "transB")
@@ -53,7 +54,6 @@ class FuseTransposeIntoMatMul(Rule):
     )
     evidence = "ORT's own pass at BASIC and above does it: absorbed at ALL."
     anchors = ("MatMul", FUSED)
-    reach = 2
     portable = False
     dtypes = FLOAT_OR_DOUBLE
 
@@ -89,7 +89,6 @@ class SplitTransposeFromMatMul(Rule):
     preconditions = "transBatchA = transBatchB = 0; the rank of the operand is known."
     evidence = "The reverse of D3: what is left is portable once alpha is 1 too."
     anchors = (FUSED,)
-    reach = 1
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """One match per transposed operand."""
@@ -128,13 +127,12 @@ class FuseScaleIntoMatMul(Rule):
     )
     evidence = "ORT's own pass at EXTENDED and above does it: absorbed at ALL."
     anchors = ("MatMul", FUSED)
-    reach = 2
     portable = False
     dtypes = FLOAT_OR_DOUBLE
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """The factor behind the product, and those in front of it."""
-        for reader, _ in node.outputs[0].uses():
+        for reader, _ in uses_of(node.outputs[0]):
             found = factor_of(reader)
             if found is not None and found[0] is node.outputs[0]:
                 summary = f"the factor {found[1]:g} of {text(reader.outputs[0])} becomes alpha"
@@ -188,7 +186,6 @@ class SplitScaleFromMatMul(PatternRule):
     preconditions = "alpha is not 1."
     evidence = "The reverse of D13: what is left is portable once the flags are 0 too."
     anchors = (FUSED,)
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A FusedMatMul with a scale."""

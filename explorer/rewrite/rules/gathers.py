@@ -29,7 +29,6 @@ class GatherToSlice(PatternRule):
     evidence = "ONNX Runtime has GatherToSlice at EXTENDED."
     anchors = ("Gather",)
     dtypes = None
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Gather whose places are constant and consecutive."""
@@ -78,7 +77,6 @@ class SliceToGather(PatternRule):
     evidence = "The reverse of G12."
     anchors = ("Squeeze",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Squeeze of a Slice."""

@@ -29,7 +29,6 @@ class _FuseGelu(Rule):
     numeric_class = NumericClass.REASSOCIATED
     preconditions = _FORMS
     evidence = _EVIDENCE
-    reach = 7
     op_type = "Gelu"
     domain = ""
     attributes: ClassVar[dict[str, object]] = {}
@@ -82,7 +81,6 @@ class FuseTanhGelu(_FuseGelu):
     title = "Fuse Gelu in the tanh approximation"
     inverse = "split-tanh-gelu"
     anchors = ("Tanh",)
-    reach = 8
     min_opset = 20
     dtypes = FLOAT_OR_HALF
     attributes: ClassVar = {"approximate": "tanh"}
@@ -97,7 +95,6 @@ class FuseFastGelu(_FuseGelu):
     title = "Fuse Gelu in the tanh approximation (FastGelu)"
     inverse = "split-fastgelu"
     anchors = ("Tanh",)
-    reach = 8
     portable = False
     dtypes = FLOAT32
     op_type = "FastGelu"
@@ -112,7 +109,6 @@ class _SplitGelu(PatternRule):
     numeric_class = NumericClass.REASSOCIATED
     evidence = "The reverse: 1.6 to 1.7 times slower at DISABLE; exposes the parts to other rewrites."
     preconditions = "None."
-    reach = 0
     min_opset = 9
     approximate: ClassVar[str | None] = None  # wanted value of the attribute, None for operators without it
     tanh = False
@@ -212,7 +208,6 @@ class ApproximateGelu(PatternRule):
     preconditions = "Exact Gelu, standard or com.microsoft; the result differs by up to about 5e-4."
     evidence = "ORT 1.32 CPU, 128 x 3072: -39 % at both levels."
     anchors = ("Gelu", "com.microsoft::Gelu")
-    reach = 0
     portable = False
     dtypes = FLOAT32
 

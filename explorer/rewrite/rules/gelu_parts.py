@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from explorer.rewrite.context import operand, operator, producer, readers, scalar
 from explorer.rewrite.rules.patterns import both_orders, close, factor_of, number_beside, reader_of
+from explorer.rewrite.walk import source_of
 
 ERF_SCALE = 1.0 / sqrt(2.0)
 TANH_SCALE = sqrt(2.0 / pi)
@@ -149,7 +150,7 @@ def _product_form(
                 continue
             if close(factor * scale, TANH_SCALE, value.dtype):
                 own = [] if product is node else [node]
-                inner = [n for n in [left.producer()] if n is not None and source is not left]
+                inner = [n for n in [source_of(left)] if n is not None and source is not left]
                 return source, (*square[1], add, *inner, product, *own)
     return None
 

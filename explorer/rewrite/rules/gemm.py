@@ -24,7 +24,6 @@ class MatMulAddToGemm(Rule):
     preconditions = "A and B of rank 2; C broadcasts one way to [M, N]; the product read by nothing else."
     evidence = "ORT 1.32 CPU: -4 to -6 % at M=1, -1 to -2 % at M=128 at DISABLE; absorbed at ALL."
     anchors = ("Add",)
-    reach = 2
     min_opset = 7
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
@@ -59,7 +58,6 @@ class GemmToMatMulAdd(PatternRule):
     preconditions = "alpha = beta = 1; A not transposed; B not transposed, or constant."
     evidence = "The reverse of D1; exposes the product to D5."
     anchors = ("Gemm",)
-    reach = 1
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

@@ -24,7 +24,6 @@ class FoldGemmScaling(PatternRule):
     preconditions = "alpha is 1 or B constant; beta is 1, C absent or C constant."
     evidence = "Neutral in ONNX Runtime; exposes the product to D1 and D5, which need alpha = beta = 1."
     anchors = ("Gemm",)
-    reach = 0
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Gemm with a factor other than 1."""

@@ -36,7 +36,6 @@ class _StoreOperand(Rule):
 
     numeric_class = NumericClass.REASSOCIATED
     anchors = ("Gemm",)
-    reach = 1
     transposed: bool  # the flag that is looked for
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
@@ -93,7 +92,6 @@ class FuseTransposeIntoGemm(Rule):
     preconditions = "The Transpose has perm [1, 0]; it stays if something else reads it."
     evidence = "ORT's own pass at BASIC and above does it; saves one pass over the operand at DISABLE."
     anchors = ("Gemm",)
-    reach = 2
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """One match per transposed operand."""
@@ -128,7 +126,6 @@ class SplitTransposeFromGemm(Rule):
     preconditions = "The operand is not constant (D2 stores constants transposed)."
     evidence = "The reverse of D3; lets a Transpose move on or cancel."
     anchors = ("Gemm",)
-    reach = 1
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """One match per flag on a computed operand."""
@@ -157,7 +154,6 @@ class MatMulTransposeToGemm(Rule):
     preconditions = "A and B of rank 2; the Transpose has perm [1, 0]; C may be absent (opset 11)."
     evidence = "The portable form of D3; ORT's own pass at BASIC and above fuses the Transpose."
     anchors = ("MatMul",)
-    reach = 2
     min_opset = 11
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:

@@ -31,7 +31,6 @@ class MergeConvGroups(Rule):
         "ResNeXt-50: 1.00 and 1.03."
     )
     anchors = ("Conv",)
-    reach = 0
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """One match per factor that divides the number of groups."""
@@ -75,7 +74,6 @@ class UnmergeConvGroups(Rule):
     preconditions = "Constant weight whose off-diagonal blocks are all zero."
     evidence = "The reverse of C7."
     anchors = ("Conv",)
-    reach = 0
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """One match per factor for which the weight is block-diagonal."""

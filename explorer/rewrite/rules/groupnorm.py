@@ -67,7 +67,6 @@ class FuseGroupNorm(PatternRule):
         "nodes. For runtimes that have one."
     )
     anchors = ("InstanceNormalization",)
-    reach = 5
     min_opset = 21
     dtypes = FLOAT_OR_HALF
 
@@ -164,7 +163,6 @@ class SplitGroupNorm(PatternRule):
     preconditions = "Opset 21 on (before that scale and bias were per group); rank of x known, 3 or more; scale and bias constant."
     evidence = "ORT 1.32 CPU: -50 %, the reverse of F9: one kernel instead of the 29 nodes of the expansion."
     anchors = ("GroupNormalization",)
-    reach = 1
     min_opset = 21
     dtypes = FLOAT_OR_HALF
 

@@ -12,6 +12,7 @@ from explorer.rewrite.context import Context, constants_of, element_bytes, opera
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, refuse_unless
 from explorer.rewrite.rules.fused_conv import clip, clip_bounds
 from explorer.rewrite.rules.patterns import FLOAT_OR_HALF, both_orders, close, factor_of, number_beside
+from explorer.rewrite.walk import source_of
 
 _ALPHA = 1.0 / 6.0
 
@@ -27,7 +28,6 @@ class HardSwishFromParts(PatternRule):
     preconditions = "Constants exactly 3, 0, 6 and 6 (or alpha 1/6, beta 0.5), all of them scalars; same x."
     evidence = "ORT 1.32 CPU: -34 to -41 %, not absorbed."
     anchors = ("Mul", "Div")
-    reach = 5
     min_opset = 14
     dtypes = FLOAT_OR_HALF
 
@@ -58,7 +58,6 @@ class SplitHardSwish(PatternRule):
     preconditions = "None."
     evidence = "The reverse of E5; lets a following Conv fusion see the HardSigmoid."
     anchors = ("HardSwish",)
-    reach = 0
     dtypes = FLOAT_OR_HALF
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -83,7 +82,6 @@ class HardSigmoidFromClip(PatternRule):
     preconditions = "Scalar constants; the clip bounds exactly 0 and 1 (or 0 and 6, divided by 6)."
     evidence = "ORT 1.32 CPU: -34 to -41 % with E5, not absorbed."
     anchors = ("Clip", "Mul", "Div")
-    reach = 4
     min_opset = 7
     dtypes = FLOAT_OR_HALF
 
@@ -115,7 +113,6 @@ class SplitHardSigmoid(PatternRule):
     preconditions = "None."
     evidence = "The reverse of E5."
     anchors = ("HardSigmoid",)
-    reach = 0
     min_opset = 7
     dtypes = FLOAT_OR_HALF
 
@@ -160,7 +157,7 @@ def _scaled_source(value: ir.Value, other: ir.Value) -> tuple[ir.Value, tuple[ir
 
 def _gate(value: ir.Value) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
     """(x, nodes) if ``value`` is HardSigmoid(x) with alpha 1/6 and beta 1/2, in one node or several."""
-    node = value.producer()
+    node = source_of(value)
     if node is None:
         return None
     if node.op_type == "HardSigmoid":

@@ -46,7 +46,6 @@ class EliminateInvolution(PatternRule):
     evidence = _EVIDENCE
     anchors = _INVOLUTIONS
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A negation of a negation."""
@@ -82,7 +81,6 @@ class MergeClips(PatternRule):
     anchors = ("Clip",)
     min_opset = 6
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Clip whose input is a Clip."""

@@ -22,6 +22,7 @@ from explorer.rewrite.context import (
 )
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule
 from explorer.rewrite.rules.conv_parts import explicit_pads, group_of, weight_of
+from explorer.rewrite.walk import uses_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,6 @@ class EnlargeConvKernel(Rule):
     )
     evidence = "Never pays alone: a step towards C4."
     anchors = ("Conv",)
-    reach = 1
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """One match per larger window among the siblings."""
@@ -96,7 +96,6 @@ class CropConvKernel(PatternRule):
     )
     evidence = "The reverse of C3."
     anchors = ("Conv",)
-    reach = 0
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Conv with a zero border."""
@@ -198,7 +197,7 @@ def rewindowed(conv: ir.Node, weight: np.ndarray, window: Window, like: ir.Value
 
 def _siblings(node: ir.Node) -> list[ir.Node]:
     source = operand(node, 0)
-    uses = [] if source is None else source.uses()
+    uses = [] if source is None else uses_of(source)
     return [r for r, position in uses if position == 0 and operator(r) == "Conv" and r is not node]
 
 

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.context import Context, element_bytes, operand, rank, text
+from explorer.rewrite.context import Context, element_bytes, is_used, operand, rank, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
 from explorer.rewrite.rules.affine import epsilon_of
 from explorer.rewrite.rules.axes import axes_are_input, axes_bytes
 from explorer.rewrite.rules.norm_parts import read_norm, refuse_odd_parameters
 from explorer.rewrite.rules.patterns import FLOAT_HALF_DOUBLE, FLOAT_OR_DOUBLE, number_like
-
-NORM_REACH = 9
 
 
 class FuseLayerNorm(PatternRule):
@@ -35,7 +33,6 @@ class FuseLayerNorm(PatternRule):
         "only: the Mul form gains -60 % at ALL too."
     )
     anchors = ("ReduceMean",)
-    reach = NORM_REACH
     min_opset = 17
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -73,7 +70,6 @@ class SplitLayerNorm(PatternRule):
     )
     evidence = "The reverse of F1: 2.5 to 3 times slower; the form that ORT's own pass recognises."
     anchors = ("LayerNormalization",)
-    reach = 1
     dtypes = FLOAT_OR_DOUBLE
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -98,7 +94,7 @@ def match_written_out(node: ir.Node, context: Context) -> Match:
     """The match of a normalisation that becomes its parts; refuses one of which another output is used."""
     axes = normalised_axes(node)
     for value in node.outputs[1:]:
-        refuse_unless(not value.uses() and not value.is_graph_output(), f"{text(value)} is used too")
+        refuse_unless(not is_used(value), f"{text(value)} is used too")
     size = 2 * element_bytes(node.outputs[0]) + axes_bytes("ReduceMean", axes, context)
     summary = f"{text(node.outputs[0])} is written out"
     return Match((node,), (node.outputs[0],), {"axes": axes}, "", summary, size)

@@ -21,12 +21,14 @@ from explorer.rewrite.context import (
     nbytes,
     operand,
     operator,
+    producer,
     sole_reader,
     split_operands,
     text,
 )
 from explorer.rewrite.rule import Refusal, refuse_unless
 from explorer.rewrite.rules.conv_parts import group_of, why_not_const
+from explorer.rewrite.walk import uses_of
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 PRODUCTS = ("Gemm", "MatMul")
@@ -216,12 +218,12 @@ def linear_before(value: ir.Value | None, operators: tuple[str, ...], home: obje
     Raises:
         Refusal: its weight or bias is not constant or has another form.
     """
-    node = None if value is None else value.producer()
+    node = producer(value)
     if node is None or node.graph is not home:
         return None
     if operator(node) == "Add" and "MatMul" in operators:
         operands = split_operands(node)
-        product = None if operands is None else operands[0].producer()
+        product = None if operands is None else producer(operands[0])
         if product is None or operator(product) != "MatMul" or not is_const(operand(product, 1)):
             return None
         linear = with_bias(read_linear(product))
@@ -240,7 +242,7 @@ def linears_after(value: ir.Value, operators: tuple[str, ...], home: object) -> 
         Refusal: a weight or bias of theirs is not constant or has another form.
     """
     found = []
-    for reader, position in value.uses():
+    for reader, position in uses_of(value):
         if position != 0 or reader.graph is not home or operator(reader) not in operators:
             continue
         linear = with_bias(read_linear(reader))

@@ -27,7 +27,6 @@ class TransposeOfProduct(PatternRule):
     )
     evidence = "An enabling rule: the transposes may cancel or fuse further on (D3, A4)."
     anchors = ("Transpose",)
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose of a MatMul."""
@@ -62,7 +61,6 @@ class ProductOfTransposes(PatternRule):
     )
     evidence = "One Transpose of the product instead of two of the operands: enabling."
     anchors = ("MatMul",)
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A product of transposes."""
@@ -115,7 +113,6 @@ class MoveScaleBeforeMatMul(Rule):
     )
     evidence = "Pays where the operand is smaller than the product (attention scores)."
     anchors = ("Mul", "Div")
-    reach = 2
     min_opset = 7
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
@@ -156,7 +153,6 @@ class MoveScaleAfterMatMul(Rule):
         "Pays where the product is smaller; brings two factors together (B11) or a scale before a mask."
     )
     anchors = ("MatMul",)
-    reach = 2
     min_opset = 7
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:

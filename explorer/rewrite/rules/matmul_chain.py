@@ -40,7 +40,6 @@ class ReassociateRight(PatternRule):
     preconditions = "B and C of rank 2; the inner product read by nothing else."
     evidence = _EVIDENCE
     anchors = ("MatMul",)
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A product whose left operand is a product."""
@@ -72,7 +71,6 @@ class ReassociateLeft(PatternRule):
     preconditions = "B and C of rank 2; the inner product read by nothing else."
     evidence = _EVIDENCE
     anchors = ("MatMul",)
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A product whose right operand is a product of matrices."""
@@ -115,7 +113,6 @@ class FoldMatMulChain(PatternRule):
     )
     evidence = _EVIDENCE
     anchors = ("MatMul",)
-    reach = 3
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

@@ -40,7 +40,6 @@ class UnflattenMatMul(PatternRule):
     )
     evidence = "Neutral at ALL, where ORT flattens products again; removes two nodes at DISABLE."
     anchors = ("MatMul", "Gemm")
-    reach = 2
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -137,7 +136,6 @@ class FlattenMatMulAddToGemm(PatternRule):
     )
     evidence = "ORT does this by itself at ALL: absorbed."
     anchors = ("Add",)
-    reach = 2
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

@@ -33,7 +33,6 @@ class MergeMaxPools(PatternRule):
     )
     evidence = "Not measured."
     anchors = ("MaxPool",)
-    reach = 1
     dtypes = None
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -71,7 +70,6 @@ class SplitMaxPool(PatternRule):
     )
     evidence = "Not measured; k*k comparisons become two times (k/2)*(k/2)."
     anchors = ("MaxPool",)
-    reach = 0
     dtypes = None
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -112,7 +110,6 @@ class MoveActivationAfterMaxPool(PatternRule):
     )
     evidence = "Less work for f, but a Conv before it can no longer absorb f."
     anchors = ("MaxPool",)
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A MaxPool of an activation."""
@@ -143,7 +140,6 @@ class MoveActivationBeforeMaxPool(PatternRule):
     preconditions = MoveActivationAfterMaxPool.preconditions.replace("f(x) read", "the pool read")
     evidence = "More work for f, but a Conv before the pool can absorb f."
     anchors = _INCREASING
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """An activation of a MaxPool."""

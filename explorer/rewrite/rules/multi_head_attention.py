@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from explorer.rewrite.builder import MICROSOFT, Builder
-from explorer.rewrite.context import Context, dim, element_bytes, operand, rank, text
+from explorer.rewrite.context import Context, dim, element_bytes, is_used, operand, rank, text
 from explorer.rewrite.rule import FLOAT32, Match, NumericClass, PatternRule, Refusal, refuse_unless
-from explorer.rewrite.rules.attention_parts import ATTENTION_REACH, Attention, Mask, describe, read_attention
+from explorer.rewrite.rules.attention_parts import Attention, Mask, describe, read_attention
 from explorer.rewrite.rules.heads import Heads, Layout
 from explorer.rewrite.rules.patterns import describe_dims, number_like
 
@@ -35,7 +35,6 @@ class FuseMultiHeadAttention(PatternRule):
         "sites of bert_base or vit_b_16 about -5 % at ALL."
     )
     anchors = ("Softmax",)
-    reach = ATTENTION_REACH
     min_opset = 7
     portable = False
     dtypes = FLOAT32
@@ -94,7 +93,6 @@ class SplitMultiHeadAttention(PatternRule):
     )
     evidence = "The reverse of F5; exposes the parts, and the result is portable."
     anchors = (MULTI_HEAD,)
-    reach = 1
     min_opset = 13
     dtypes = FLOAT32
 
@@ -146,7 +144,7 @@ def _inputs(node: ir.Node) -> list[Heads]:
     refuse_unless(operand(node, 9) is None, "it has a cache indirection")
     refuse_unless(not node.attributes.get_int("unidirectional", 0), "it is unidirectional")
     for unused in node.outputs[1:]:
-        refuse_unless(not unused.uses() and not unused.is_graph_output(), f"{text(unused)} is used too")
+        refuse_unless(not is_used(unused), f"{text(unused)} is used too")
     count = node.attributes.get_int("num_heads", 0) or 0
     found = []
     for position, name in enumerate(("queries", "keys", "values")):

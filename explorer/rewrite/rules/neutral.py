@@ -19,7 +19,6 @@ class _NeutralOperand(Bypass):
     evidence = (
         f"{ABSORBED} onnxruntime#27976 and onnx/optimizer#285: wrong where the constant enlarges the result."
     )
-    reach = 1
     min_opset = 7
     neutral: ClassVar[Mapping[str, tuple[float, tuple[int, ...]]]]  # operator: value, positions
 

@@ -42,6 +42,7 @@ from explorer.rewrite.rules.patterns import (
     reader_of,
     reduced_axes,
 )
+from explorer.rewrite.walk import source_of
 
 
 @dataclass(frozen=True)
@@ -298,7 +299,7 @@ def is_parameter(norm: Norm, value: ir.Value | None) -> bool:
     if value is None or value is norm.output:
         return False
     if norm.fits(value):
-        return value.producer() is None or is_const(value)
+        return source_of(value) is None or is_const(value)
     shape = dims(value)
     if not is_const(value) or shape is None or not all(isinstance(d, int) for d in norm.normalised):
         return False

@@ -26,6 +26,7 @@ from explorer.rewrite.rules.axes import perm_of
 from explorer.rewrite.rules.conv_parts import why_not_const
 from explorer.rewrite.rules.folds import Fold, absorbed_before
 from explorer.rewrite.rules.linear import PRODUCTS, Linear, linears_after
+from explorer.rewrite.walk import uses_of
 
 _LARGEST_GAIN = 65536
 _MOST_MOVES = 2  # Reshape and Transpose between the normalisation and a product
@@ -47,7 +48,6 @@ class FoldNormScaleIntoMatMul(PatternRule):
         "Neutral on ORT, whose kernel still multiplies by ones; helps runtimes with a plain normalisation."
     )
     anchors = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
-    reach = _MOST_MOVES + 2
     adds_dependencies = False
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -115,7 +115,7 @@ def _carriers(value: ir.Value) -> list[ir.Value]:
         level = [
             reader.outputs[0]
             for current in level
-            for reader, position in current.uses()
+            for reader, position in uses_of(current)
             if position == 0 and reader.graph is value.graph and _keeps_last_axis(reader)
         ]
         found = [*found, *level]
@@ -136,7 +136,7 @@ def _refuse_other_readers(result: ir.Value, products: list[ir.Node]) -> None:
     carriers = _carriers(result)
     for value in carriers:
         refuse_unless(not value.is_graph_output(), f"{text(value)} is a graph output")
-        for reader, _ in value.uses():
+        for reader, _ in uses_of(value):
             fits = reader in products or reader.outputs[0] in carriers
             refuse_unless(fits, f"{text(value)} is also read by {operator(reader)} '{reader.name}'", reader)
 

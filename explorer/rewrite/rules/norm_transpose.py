@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder, attributes_of
-from explorer.rewrite.context import Context, operand, producer, sole_reader, text
+from explorer.rewrite.context import Context, is_used, operand, producer, sole_reader, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
 from explorer.rewrite.rules.axes import perm_of
 from explorer.rewrite.rules.layernorm import normalised_axes
@@ -30,7 +30,7 @@ def _keeps_normalised(perm: Sequence[int] | None, axes: Sequence[int]) -> bool:
 def _check(norm: ir.Node, transpose: ir.Node) -> tuple[int, ...] | None:
     perm, axes = perm_of(transpose), normalised_axes(norm)
     for value in norm.outputs[1:]:
-        refuse_unless(not value.uses() and not value.is_graph_output(), f"{text(value)} is used too")
+        refuse_unless(not is_used(value), f"{text(value)} is used too")
     refuse_unless(
         _keeps_normalised(perm, axes),
         f"the permutation {list(perm or ())} moves the normalised axes {list(axes)}",
@@ -49,7 +49,6 @@ class MoveTransposeAfterNorm(PatternRule):
     preconditions = _PRECONDITIONS
     evidence = "Enabling: the Transpose may meet another and cancel (A4)."
     anchors = _NORMS
-    reach = 2
     dtypes = FLOAT_HALF_DOUBLE
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -80,7 +79,6 @@ class MoveTransposeBeforeNorm(PatternRule):
     preconditions = _PRECONDITIONS
     evidence = "Enabling: the Transpose may meet another and cancel (A4)."
     anchors = _NORMS
-    reach = 2
     dtypes = FLOAT_HALF_DOUBLE
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

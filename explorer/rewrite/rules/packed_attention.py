@@ -63,7 +63,6 @@ class FuseAttentionProjections(PatternRule):
         "three, see D5."
     )
     anchors = (MULTI_HEAD,)
-    reach = 4
     portable = False
     dtypes = FLOAT32
 
@@ -170,7 +169,6 @@ class SplitAttentionProjections(PatternRule):
     )
     evidence = "The reverse of F6."
     anchors = (PACKED,)
-    reach = 1
     portable = False
     min_opset = 7
     dtypes = FLOAT32

@@ -13,6 +13,7 @@ from explorer.rewrite.context import Context, integers, ints, operand, operator,
 from explorer.rewrite.rule import FLOATS, Match, NumericClass, PatternRule, Refusal, refuse_unless
 from explorer.rewrite.rules.conv_parts import explicit_pads
 from explorer.rewrite.rules.elimination import pads_of
+from explorer.rewrite.walk import uses_of
 
 
 class _FoldPad(PatternRule):
@@ -20,13 +21,12 @@ class _FoldPad(PatternRule):
 
     numeric_class = NumericClass.EXACT
     anchors = ("Pad",)
-    reach = 1
     operators: ClassVar[tuple[str, ...]]
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Pad that such operators read as their data input."""
         padded = node.outputs[0]
-        found = [reader for reader, position in padded.uses() if position == 0]
+        found = [reader for reader, position in uses_of(padded) if position == 0]
         found = [r for r in dict.fromkeys(found) if operator(r) in self.operators and r.graph is node.graph]
         if not found:
             return None

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder, attributes_of
-from explorer.rewrite.context import Context, array, dim, dims, nbytes, operand, sole_reader, text
+from explorer.rewrite.context import Context, array, dim, dims, nbytes, operand, producer, sole_reader, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
 from explorer.rewrite.rules.conv_parts import (
     bias_array,
@@ -42,7 +42,6 @@ class MergeParallelConvs(Rule):
     )
     evidence = "ORT 1.32 CPU: 1x1 pairs +17 to +22 % at ALL; 3x3 pairs -5 to -8 % at DISABLE, +3 % at ALL."
     anchors = ("Conv",)
-    reach = 1
     min_opset = 2
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
@@ -89,11 +88,10 @@ class SplitMergedConv(PatternRule):
     preconditions = "Conv read only by a Split over channels with constant sizes; group 1; W and b constant."
     evidence = "The reverse of C4: pays where C4 hurts."
     anchors = ("Split",)
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Split whose input is a Conv."""
-        conv = node.inputs[0].producer() if node.inputs[0] is not None else None
+        conv = producer(node.inputs[0])
         if conv is None or conv.op_type != "Conv" or sole_reader(conv.outputs[0]) is not node:
             return None
         axis = node.attributes.get_int("axis", 0)

@@ -16,6 +16,7 @@ from explorer.rewrite.context import (
     is_const,
     nbytes,
     operand,
+    producer,
     rank,
     sole_reader,
     split_operands,
@@ -175,16 +176,16 @@ def _with_bias(matmul: ir.Node) -> _Branch:
 
 def _branch_before(node: ir.Node) -> _Branch | None:
     value = node.inputs[0]
-    producer = None if value is None else value.producer()
-    if producer is None or sole_reader(producer.outputs[0]) is not node:
+    source = producer(value)
+    if source is None or sole_reader(source.outputs[0]) is not node:
         return None
-    if producer.op_type == "Add":
-        operands = split_operands(producer)
-        matmul = operands[0].producer() if operands else None
+    if source.op_type == "Add":
+        operands = split_operands(source)
+        matmul = producer(operands[0]) if operands else None
         branch = _with_bias(matmul) if matmul is not None and matmul.op_type == "MatMul" else None
-        return branch if branch is not None and branch.add is producer and _is_splittable(branch) else None
-    branch = _Branch(producer, None, None)
-    return branch if producer.op_type == "MatMul" and _is_splittable(branch) else None
+        return branch if branch is not None and branch.add is source and _is_splittable(branch) else None
+    branch = _Branch(source, None, None)
+    return branch if source.op_type == "MatMul" and _is_splittable(branch) else None
 
 
 def _is_splittable(branch: _Branch) -> bool:

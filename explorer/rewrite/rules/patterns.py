@@ -21,6 +21,7 @@ from explorer.rewrite.context import (
     shape_of,
 )
 from explorer.rewrite.rules.axes import given_axes, perm_of
+from explorer.rewrite.walk import whereabouts
 
 FLOAT_OR_HALF = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16})
 FLOAT_OR_DOUBLE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
@@ -37,7 +38,7 @@ def both_orders(node: ir.Node) -> Iterator[tuple[ir.Value, ir.Value]]:
 
 def single_use(value: ir.Value) -> bool:
     """Whether exactly one operand of one node is this value and it is no graph output."""
-    return len(value.uses()) == 1 and not value.is_graph_output()
+    return len(whereabouts(value)) == 1 and not value.is_graph_output()
 
 
 def absorbed(*nodes: ir.Node) -> tuple[ir.Node, ...]:
@@ -49,8 +50,8 @@ def absorbed(*nodes: ir.Node) -> tuple[ir.Node, ...]:
 
 
 def _goes(node: ir.Node, operands: int) -> bool:
-    uses = node.outputs[0].uses()
-    at_home = all(reader.graph is node.graph for reader, _ in uses)
+    uses = whereabouts(node.outputs[0])
+    at_home = all(reader.graph is node.graph for reader in uses)
     return len(uses) == operands and at_home and not node.outputs[0].is_graph_output()
 
 

@@ -43,7 +43,6 @@ class PointwiseConvToMatMul(PatternRule):
         "ORT 1.32 CPU: 64 to 256 channels at 56x56 +26 % at DISABLE, 0 to +3 % at ALL; at 7x7 +45 % at ALL."
     )
     anchors = ("Conv",)
-    reach = 0
     min_opset = 5
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

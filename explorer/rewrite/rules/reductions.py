@@ -29,7 +29,6 @@ class MergeReductionAndUnsqueeze(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Squeeze", "Unsqueeze")
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Squeeze or Unsqueeze of a reduction's result."""
@@ -66,7 +65,6 @@ class MergeReductions(PatternRule):
     evidence = _EVIDENCE
     anchors = _ASSOCIATIVE
     dtypes = FLOATS
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A reduction of the same reduction's result."""

@@ -58,7 +58,6 @@ class MergeReshapes(PatternRule):
     anchors = ("Reshape",)
     min_opset = 5
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Reshape whose input comes from another one."""
@@ -99,7 +98,6 @@ class FlattenToReshape(PatternRule):
     anchors = ("Flatten",)
     min_opset = 5
     dtypes = None
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Flatten whose target can be written as a constant."""
@@ -133,7 +131,6 @@ class ReshapeToFlatten(PatternRule):
     evidence = "The reverse of G9 (which writes the target in one way of several)."
     anchors = ("Reshape",)
     dtypes = None
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Reshape that joins leading and trailing dims."""

@@ -39,7 +39,6 @@ class ResizeAfterPointwiseConv(PatternRule):
     preconditions = _SPATIAL
     evidence = "Enlarging by s: the convolution's FLOPs become s * s times fewer."
     anchors = ("Conv",)
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A 1x1 Conv of a Resize."""
@@ -67,7 +66,6 @@ class ResizeBeforePointwiseConv(PatternRule):
     preconditions = _SPATIAL
     evidence = "Pays where the Resize shrinks, or where the convolution enlarges the channels a lot."
     anchors = _RESIZES
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Resize of a 1x1 Conv."""

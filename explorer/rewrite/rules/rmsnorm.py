@@ -10,7 +10,7 @@ from explorer.rewrite.builder import Builder
 from explorer.rewrite.context import Context, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
 from explorer.rewrite.rules.affine import epsilon_of
-from explorer.rewrite.rules.layernorm import NORM_REACH, Means, match_written_out, normalise
+from explorer.rewrite.rules.layernorm import Means, match_written_out, normalise
 from explorer.rewrite.rules.norm_parts import read_norm, refuse_odd_parameters
 from explorer.rewrite.rules.patterns import FLOAT_HALF_DOUBLE, FLOAT_OR_DOUBLE
 
@@ -31,7 +31,6 @@ class FuseRmsNorm(PatternRule):
     )
     evidence = "ORT 1.32 CPU: -67 % at DISABLE; absorbed at ALL if written with Pow and Div."
     anchors = ("ReduceMean",)
-    reach = NORM_REACH
     min_opset = 23
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -72,7 +71,6 @@ class SplitRmsNorm(PatternRule):
     )
     evidence = "The reverse of F2: 3 times slower at DISABLE; the form that ORT's own pass recognises."
     anchors = ("RMSNormalization", "SimplifiedLayerNormalization")
-    reach = 1
     min_opset = 7
     dtypes = FLOAT_OR_DOUBLE
 

@@ -26,7 +26,6 @@ class PowToSqrt(PatternRule):
     )
     evidence = "ORT 1.32 CPU, Exp and Pow of 128 x 768: -85 % at both levels; Pow is a very slow kernel."
     anchors = ("Pow",)
-    reach = 1
     min_opset = 7
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -63,7 +62,6 @@ class MulReciprocalToDiv(Rule):
         "them: -59 % for one RMSNorm of 128 x 512 at ALL, about -4 % for llama_small with all 17 sites."
     )
     anchors = ("Mul",)
-    reach = 2
     min_opset = 7
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -94,7 +92,6 @@ class DivToMulReciprocal(PatternRule):
     preconditions = "Float; y is not constant (E1 stores the reciprocal of a constant)."
     evidence = "ORT 1.32 CPU, one y per row of 512: -8 to -19 %. Hides norms from ORT's own matcher (F1, F2)."
     anchors = ("Div",)
-    reach = 1
     min_opset = 7
     dtypes = FLOAT_HALF_DOUBLE
 

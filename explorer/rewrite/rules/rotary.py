@@ -104,7 +104,6 @@ class _FuseRotary(Rule):
     family = "F8"
     numeric_class = NumericClass.REASSOCIATED
     anchors = ("Neg",)
-    reach = 5
     dtypes = FLOAT_OR_HALF
     per_batch: bool  # the caches have one row per batch entry and position
 
@@ -207,7 +206,6 @@ class _SplitRotary(PatternRule):
         "interleaved; positions from zero."
     )
     evidence = "The reverse of F8."
-    reach = 1
     dtypes = FLOAT_OR_HALF
     tables: tuple[int, int]  # which operands the caches are
 

@@ -24,6 +24,7 @@ from explorer.rewrite.context import (
 )
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal
 from explorer.rewrite.rules.axes import reshape_target
+from explorer.rewrite.walk import look_at
 
 _INTEGERS = frozenset({ir.DataType.INT64, ir.DataType.INT32})
 _WITH_OPERANDS = {"Gather", "Reshape", "Slice", "Squeeze", "Unsqueeze"}  # bounds, places, targets
@@ -53,7 +54,6 @@ class FoldShape(_ToConstant):
     title = "Shape or Size of static dims to constant"
     preconditions = "All dims that are asked for are static (start and end are honoured)."
     anchors = SHAPE_OPERATORS
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Shape or Size whose answer is known."""
@@ -75,7 +75,6 @@ class FoldShapeArithmetic(_ToConstant):
         "casts, Squeeze, Unsqueeze, Reshape and integer arithmetic; offered where other nodes read it."
     )
     anchors = tuple(sorted(FOLLOWED - {*SHAPE_OPERATORS, "Flatten"}))
-    reach = 12
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """The end of a piece of shape arithmetic."""
@@ -83,6 +82,7 @@ class FoldShapeArithmetic(_ToConstant):
             return None
         evaluator = ShapeEvaluator()
         found = evaluator.value_of(node.outputs[0])
+        look_at(evaluator.nodes)
         visited = sorted(evaluator.nodes, key=context.position.__getitem__, reverse=True)
         if found is None or not any(n.op_type in SHAPE_OPERATORS for n in visited):
             return None
@@ -108,7 +108,6 @@ class ConstantReshapeTarget(PatternRule):
     anchors = ("Reshape",)
     min_opset = 5
     dtypes = None
-    reach = 12
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Reshape whose target is computed."""
@@ -117,6 +116,7 @@ class ConstantReshapeTarget(PatternRule):
             return None
         evaluator = ShapeEvaluator()
         found = evaluator.value_of(target)
+        look_at(evaluator.nodes)
         result = _result_dims(node, found.elements if found is not None else None)
         if result is None:
             raise Refusal(f"the rank of {text(node.outputs[0])} is unknown")
@@ -163,7 +163,9 @@ def _is_foldable(reader: ir.Node, value: ir.Value) -> bool:
         value is not reader.inputs[0] and operator(reader) in _WITH_OPERANDS
     ):
         return False
-    found = ShapeEvaluator().value_of(reader.outputs[0])
+    evaluator = ShapeEvaluator()
+    found = evaluator.value_of(reader.outputs[0])
+    look_at(evaluator.nodes)
     return found is not None and found.is_known
 
 

@@ -33,7 +33,6 @@ class EliminateCommonSubexpression(PatternRule):
     evidence = "ONNX Runtime does it at ALL; ir-py's pass skips control flow and tensors over 10 elements."
     anchors = ("*",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A node with an equal one before it."""

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
 from explorer.rewrite.context import Context, integers, operand, operator
+from explorer.rewrite.walk import uses_of
 
 _MOST_PAIRS_OF = 6
 
@@ -21,7 +22,7 @@ def siblings(node: ir.Node, context: Context) -> list[ir.Node]:
         return []
     found = [
         reader
-        for reader, position in source.uses()
+        for reader, position in uses_of(source)
         if position == 0 and operator(reader) == operator(node) and reader.graph is node.graph
     ]
     found.sort(key=context.position.__getitem__)

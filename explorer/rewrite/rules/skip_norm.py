@@ -14,6 +14,7 @@ from explorer.rewrite.context import (
     dim,
     element_bytes,
     is_const,
+    is_used,
     operand,
     producer,
     rank,
@@ -24,9 +25,10 @@ from explorer.rewrite.context import (
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
 from explorer.rewrite.rules.affine import epsilon_of
 from explorer.rewrite.rules.axes import axes_bytes
-from explorer.rewrite.rules.layernorm import NORM_REACH, Means, normalise, normalised_axes
+from explorer.rewrite.rules.layernorm import Means, normalise, normalised_axes
 from explorer.rewrite.rules.norm_parts import read_norm
 from explorer.rewrite.rules.patterns import FLOAT_OR_HALF, describe_dims
+from explorer.rewrite.walk import source_of
 
 SKIP_LAYERNORM = "com.microsoft::SkipLayerNormalization"
 SKIP_RMSNORM = "com.microsoft::SkipSimplifiedLayerNormalization"
@@ -51,7 +53,6 @@ class _FuseSkip(PatternRule):
     """Add and a normalisation become one node, whose fourth output is the sum."""
 
     numeric_class = NumericClass.REASSOCIATED
-    reach = NORM_REACH + 2
     portable = False
     dtypes = FLOAT_OR_HALF
     preconditions = (
@@ -81,7 +82,7 @@ class _FuseSkip(PatternRule):
             refuse_unless(
                 fits, f"{text(value)} {describe_dims(value)} is not one row of the normalised tensor", add
             )
-            refuse_unless(value.producer() is None or is_const(value), f"{text(value)} is computed", add)
+            refuse_unless(source_of(value) is None or is_const(value), f"{text(value)} is computed", add)
         inside = {add, *norm.nodes}
         total = add.outputs[0]
         used = total.is_graph_output() or any(reader not in inside for reader in readers(total))
@@ -126,7 +127,7 @@ class FuseSkipLayerNorm(_FuseSkip):
         axes = normalised_axes(node)
         refuse_unless(axes == (-1,), f"axes {list(axes)} are normalised, not the last one only")
         for value in node.outputs[1:]:
-            refuse_unless(not value.uses() and not value.is_graph_output(), f"{text(value)} is used too")
+            refuse_unless(not is_used(value), f"{text(value)} is used too")
         parameters = tuple(value for value in node.inputs[1:] if value is not None)
         return self.fused(_Normalisation(source, node.outputs[0], (node,), parameters, epsilon_of(node)))
 
@@ -155,7 +156,7 @@ class FuseSkipRmsNorm(_FuseSkip):
         axes = normalised_axes(node)
         refuse_unless(axes == (-1,), f"axes {list(axes)} are normalised, not the last one only")
         for value in node.outputs[1:]:
-            refuse_unless(not value.uses() and not value.is_graph_output(), f"{text(value)} is used too")
+            refuse_unless(not is_used(value), f"{text(value)} is used too")
         return self.fused(_Normalisation(source, node.outputs[0], (node,), (scale,), epsilon_of(node)))
 
     def _written_out(self, node: ir.Node) -> Match | None:
@@ -176,15 +177,14 @@ class _SplitSkip(PatternRule):
 
     numeric_class = NumericClass.REASSOCIATED
     preconditions = "Mean and standard deviation not used. A bias becomes an Add of its own."
-    reach = 1
     bias_position: int
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """Any such node."""
         for value in node.outputs[1:_SUM]:
-            refuse_unless(not value.uses() and not value.is_graph_output(), f"{text(value)} is used too")
+            refuse_unless(not is_used(value), f"{text(value)} is used too")
         total = node.outputs[_SUM] if len(node.outputs) > _SUM else None
-        used = total is not None and (total.uses() or total.is_graph_output())
+        used = total is not None and is_used(total)
         outputs = (node.outputs[0], total) if total is not None and used else (node.outputs[0],)
         summary = f"{text(node.outputs[0])} becomes a sum and a normalisation"
         return Match((node,), outputs, {}, "", summary, self.new_bytes(node, context))

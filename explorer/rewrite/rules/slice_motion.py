@@ -78,7 +78,6 @@ class HoistSliceThroughElementwise(PatternRule):
     anchors = ("Gather", "Slice")
     min_opset = 7
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Slice or Gather of an element-wise node's result."""

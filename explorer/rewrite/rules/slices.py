@@ -54,7 +54,6 @@ class MergeSlices(PatternRule):
     evidence = "OnnxSlim#277, onnx/optimizer#263: both tools got Slice rules wrong."
     anchors = ("Slice",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Slice whose input is a Slice."""
@@ -97,7 +96,6 @@ class SlicesToSplit(Rule):
     anchors = ("Slice",)
     min_opset = 2
     dtypes = None
-    reach = 2
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
         """The slices of the same tensor that together are a Split, per axis."""
@@ -144,7 +142,6 @@ class SplitToSlices(PatternRule):
     evidence = "The reverse of G7: lets each part move on its own (G6)."
     anchors = ("Split",)
     dtypes = None
-    reach = 1
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Split with known sizes."""

@@ -55,7 +55,6 @@ class FuseLogSoftmax(PatternRule):
     )
     evidence = "ORT 1.32 CPU, 128 rows of 1,000: -75 % at both levels; more accurate too."
     anchors = ("Log",)
-    reach = 2
     dtypes = FLOAT_HALF_DOUBLE
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -85,7 +84,6 @@ class SplitLogSoftmax(PatternRule):
     preconditions = "None; probabilities that underflow become minus infinity."
     evidence = "The reverse: four times slower and less accurate."
     anchors = ("LogSoftmax",)
-    reach = 0
     dtypes = FLOAT_HALF_DOUBLE
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -113,7 +111,6 @@ class DropRowConstantBeforeSoftmax(Rule):
     )
     evidence = "One pass less; not measured."
     anchors = _SOFTMAXES
-    reach = 2
     min_opset = 7
     dtypes = FLOAT_HALF_DOUBLE
 

@@ -38,7 +38,6 @@ class SplitConvGroups(Rule):
     preconditions = "More than one group; weight and bias constant; a static number of channels."
     evidence = "ORT 1.32 CPU, 4 groups: +8 % at DISABLE and at ALL."
     anchors = ("Conv",)
-    reach = 0
     min_opset = 4
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
@@ -90,7 +89,6 @@ class MergeSplitConvs(PatternRule):
     )
     evidence = "ORT 1.32 CPU: the direction that pays (-8 % for 4 groups)."
     anchors = ("Concat",)
-    reach = 2
     min_opset = 4
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

@@ -31,7 +31,6 @@ class MergeSqueezes(PatternRule):
     evidence = f"{ABSORBED} onnx/optimizer#253: that tool's Squeeze fusion is wrong."
     anchors = _OPERATORS
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Squeeze or Unsqueeze whose input comes from another one."""

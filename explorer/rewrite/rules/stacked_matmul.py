@@ -21,9 +21,10 @@ from explorer.rewrite.context import (
     rank,
     text,
 )
-from explorer.rewrite.rule import WHOLE_GRAPH, Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
+from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
 from explorer.rewrite.rules.patterns import absorbed, describe_dims, is_last_axis
 from explorer.rewrite.rules.siblings import groups, slices, split, split_bytes
+from explorer.rewrite.walk import uses_of
 
 
 class StackMatMulsOfSameWeight(Rule):
@@ -39,7 +40,6 @@ class StackMatMulsOfSameWeight(Rule):
     )
     evidence = "ORT 1.32 CPU, two of M x 512 x 512: -25 % at M=1, +4 to +8 % at M=16 and 128, at both levels."
     anchors = ("MatMul",)
-    reach = WHOLE_GRAPH  # a path from one product to another may lead anywhere
     min_opset = 4
 
     def matches(self, node: ir.Node, context: Context) -> Iterator[Match | Refusal]:
@@ -76,7 +76,7 @@ class StackMatMulsOfSameWeight(Rule):
 def _readers_on_the_right(weight: ir.Value, node: ir.Node, context: Context) -> list[ir.Node]:
     found = [
         reader
-        for reader, position in weight.uses()
+        for reader, position in uses_of(weight)
         if position == 1 and operator(reader) == "MatMul" and reader.graph is node.graph
     ]
     return sorted(found, key=context.position.__getitem__)
@@ -119,7 +119,6 @@ class MergeSumOfMatMuls(PatternRule):
     )
     evidence = "ORT 1.32 CPU: within 1 % either way, neutral."
     anchors = ("Add",)
-    reach = 2
     min_opset = 4
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -171,7 +170,6 @@ class SplitMatMulOfConcat(PatternRule):
     )
     evidence = "The reverse of D10: neutral, saves the copy of the Concat."
     anchors = ("MatMul",)
-    reach = 2
     min_opset = 7
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.context import Context, dim, element_bytes, operand, rank, text
+from explorer.rewrite.context import Context, dim, element_bytes, is_used, operand, rank, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, refuse_unless
-from explorer.rewrite.rules.attention_parts import ATTENTION_REACH, Attention, Mask, describe, read_attention
+from explorer.rewrite.rules.attention_parts import Attention, Mask, describe, read_attention
 from explorer.rewrite.rules.heads import Heads, Layout
 from explorer.rewrite.rules.multi_head_attention import write_attention
 from explorer.rewrite.rules.patterns import FLOAT_HALF_DOUBLE, FLOAT_OR_HALF, broadcasts_into, describe_dims
@@ -29,7 +29,6 @@ class FuseAttention(PatternRule):
     )
     evidence = "ORT 1.32 has kernels for float and half precision (double is expanded into some fifty nodes)."
     anchors = ("Softmax",)
-    reach = ATTENTION_REACH
     min_opset = 23
     dtypes = FLOAT_OR_HALF
 
@@ -84,7 +83,6 @@ class SplitAttention(PatternRule):
     )
     evidence = "The reverse of F7; exposes the parts to other rewrites."
     anchors = ("Attention",)
-    reach = 1
     dtypes = FLOAT_HALF_DOUBLE
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -125,7 +123,7 @@ def _heads(node: ir.Node) -> tuple[Heads, Heads, Heads]:
     for position, name in {4: "past keys", 5: "past values", 6: "valid lengths"}.items():
         refuse_unless(operand(node, position) is None, f"it has {name}")
     for unused in node.outputs[1:]:
-        refuse_unless(not unused.uses() and not unused.is_graph_output(), f"{text(unused)} is used too")
+        refuse_unless(not is_used(unused), f"{text(unused)} is used too")
     attributes = node.attributes
     counts = [attributes.get_int(f"{prefix}_num_heads", 0) or 0 for prefix in ("q", "kv", "kv")]
     q, k, v = (_operand(node, position, count) for position, count in enumerate(counts))

@@ -34,7 +34,6 @@ class SliceBeforeStridedConv(PatternRule):
     preconditions = "Kernel 1, a stride above 1, no pads; f element-wise (or BatchNormalization) and read by nothing else."
     evidence = "Not measured: f does s * s times less, the Slice copies."
     anchors = ("Conv",)
-    reach = 1
     min_opset = 10
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -83,7 +82,6 @@ class StrideInsteadOfSlice(PatternRule):
     )
     evidence = "Not measured: saves a copy; f does s * s times more."
     anchors = ("Conv",)
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A 1x1 Conv of a Slice, or of an element-wise function of one."""

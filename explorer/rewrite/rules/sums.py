@@ -28,7 +28,6 @@ class FuseAddChain(PatternRule):
     )
     evidence = "ORT 1.32 CPU: -6 to -10 % at DISABLE, -3 to -5 % at ALL."
     anchors = ("Add", "Sum")
-    reach = _MOST_TERMS
     min_opset = 8
     dtypes = FLOAT_HALF_DOUBLE
 
@@ -80,7 +79,6 @@ class SplitSum(PatternRule):
     preconditions = "Two terms or more."
     evidence = "The reverse of E3; exposes single Adds to other rules (B4, D1, F3)."
     anchors = ("Sum",)
-    reach = 0
     min_opset = 7
     dtypes = FLOAT_HALF_DOUBLE
 

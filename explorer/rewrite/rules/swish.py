@@ -23,7 +23,6 @@ class _FuseSwish(Rule):
         "else."
     )
     anchors = ("Sigmoid",)
-    reach = 3
     op_type: str
     domain: str = ""
 
@@ -73,7 +72,6 @@ class _SplitSwish(PatternRule):
 
     numeric_class = NumericClass.REASSOCIATED
     preconditions = "None."
-    reach = 0
     default_alpha: float
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

@@ -45,7 +45,6 @@ class _Sink(PatternRule):
     family = "G3"
     evidence = _EVIDENCE
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """An operator along an axis whose data are transposed."""
@@ -97,7 +96,6 @@ class _Hoist(PatternRule):
     evidence = _EVIDENCE
     anchors: ClassVar[tuple[str, ...]] = ("Transpose",)
     dtypes = None
-    reach = 2
     operators: ClassVar[tuple[str, ...]]
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
@@ -161,7 +159,6 @@ class HoistTransposeThroughAxisOperator(_Hoist):
     )
     anchors = ("Transpose", "Split")
     operators = _MOVERS
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose of such an operator's result, or a Split all of whose parts are transposed."""

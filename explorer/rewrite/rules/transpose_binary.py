@@ -33,7 +33,6 @@ class SinkTransposeThroughBinary(PatternRule):
     anchors = tuple(sorted(BROADCASTING))
     min_opset = 7
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """An element-wise node with a transposed operand."""
@@ -83,7 +82,6 @@ class HoistTransposeThroughBinary(PatternRule):
     anchors = ("Transpose",)
     min_opset = 7
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose of an element-wise node's result."""

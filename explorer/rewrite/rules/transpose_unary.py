@@ -28,7 +28,6 @@ class SinkTransposeThroughUnary(PatternRule):
     evidence = _EVIDENCE
     anchors = tuple(sorted(UNARY_OPERATORS))
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """An element-wise node whose input is a Transpose."""
@@ -58,7 +57,6 @@ class HoistTransposeThroughUnary(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Transpose",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose of an element-wise node's result."""

@@ -41,7 +41,6 @@ class MergeTransposes(PatternRule):
     evidence = ABSORBED
     anchors = ("Transpose",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose whose input is a Transpose."""
@@ -78,7 +77,6 @@ class TransposeToReshape(PatternRule):
     anchors = ("Transpose",)
     min_opset = 5
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Transpose after which the elements lie in the same order."""
@@ -114,7 +112,6 @@ class ReshapeToTranspose(PatternRule):
     evidence = "The reverse of G4: lets transposes meet and cancel."
     anchors = ("Reshape",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Reshape whose result holds the same dims, ones moved."""

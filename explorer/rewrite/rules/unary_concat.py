@@ -32,7 +32,6 @@ class DistributeUnaryOverConcat(PatternRule):
     evidence = _EVIDENCE
     anchors = tuple(sorted(UNARY_OPERATORS))
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """An element-wise node whose input is a Concat."""
@@ -63,7 +62,6 @@ class FactorUnaryOutOfConcat(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Concat",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Concat of results of one function."""
@@ -103,7 +101,6 @@ class DistributeUnaryOverSplit(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Split",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Split of an element-wise node's result."""
@@ -133,7 +130,6 @@ class FactorUnaryOutOfSplit(PatternRule):
     evidence = _EVIDENCE
     anchors = ("Split",)
     dtypes = None
-    reach = 2
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Split all of whose parts go through one function."""

@@ -148,7 +148,6 @@ class WinogradConv(PatternRule):
         "channels, +8 to +16 % (screening). Errors below 1.4e-6 of the output's scale."
     )
     anchors = ("Conv",)
-    reach = 1
     dtypes = FLOAT32
 
     def match(self, node: ir.Node, context: Context) -> Match | None:

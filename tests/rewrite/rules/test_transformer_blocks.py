@@ -170,7 +170,7 @@ def test_random_rewrites_stay_equal_and_are_enumerated_incrementally(name, seed)
             result = apply(graph, candidate, rules)
         except RewriteError as error:
             raise AssertionError(f"{candidate.place} was offered but not applied: {error}") from error
-        known, graph = rescan(known, graph, result, rules), result
+        known, graph = rescan(known, result, rules), result
     assert known.enumeration() == find_candidates(graph, rules)
     report = check_equivalence(BLOCKS[name], graph, run, NumericClass.DOMAIN)
     assert report.passed, report.sentence()

@@ -1,0 +1,98 @@
+"""Steps from node to node that are noted, so that a scan knows what each answer depends on.
+
+Whatever decides whether a rule applies must move through the graph with these functions (or those of ``context``
+that are made of them), never with ``Value.producer()`` or ``Value.uses()``: a step that is not noted would let an
+answer go stale after a rewrite. ``tests/test_architecture.py`` holds the rules to that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
+
+import onnx_ir as ir
+
+from explorer.graph import node_id
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Notes(threading.local):
+    """Nodes whose operator, attributes, operands or results were looked at; values whose readers were."""
+
+    seen: set[ir.Node | ir.Value] | None = None
+
+
+_notes = _Notes()
+
+
+def noted(question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[T, set[ir.Node | ir.Value]]:
+    """The answer to a question and everything it walked over, in this thread."""
+    seen: set[ir.Node | ir.Value] = set()
+    outer, _notes.seen = _notes.seen, seen
+    try:
+        return question(*args, **kwargs), seen
+    finally:
+        _notes.seen = outer
+
+
+def look_at(nodes: Iterable[ir.Node]) -> None:
+    """Note nodes that were reached by other means (a walk of another package)."""
+    if _notes.seen is not None:
+        _notes.seen.update(nodes)
+
+
+def source_of(value: ir.Value) -> ir.Node | None:
+    """The node that computes a value; None for graph inputs and initializers."""
+    node = value.producer()
+    if node is not None and _notes.seen is not None:
+        _notes.seen.add(node)
+    return node
+
+
+def uses_of(value: ir.Value) -> tuple[tuple[ir.Node, int], ...]:
+    """The (reader, operand position) pairs of a value, those inside bodies included; the readers are looked at."""
+    found = tuple(value.uses())
+    if _notes.seen is not None:
+        _notes.seen.add(value)
+        _notes.seen.update(reader for reader, _ in found)
+    return found
+
+
+def count_uses(value: ir.Value) -> int:
+    """How many operands of nodes are this value; the readers themselves are not looked at."""
+    return len(whereabouts(value))
+
+
+def whereabouts(value: ir.Value) -> tuple[ir.Node, ...]:
+    """The nodes that read a value, once per operand: to ask only who they are and where, not what they do."""
+    if _notes.seen is not None:
+        _notes.seen.add(value)
+    return tuple(reader for reader, _ in value.uses())
+
+
+def readers_key(name: str | None, source: str | None, position: int | None) -> str:
+    """What stands for "who reads this value", beside the ids of nodes.
+
+    Args:
+        name: of the value, if it has one.
+        source: id of the node that computes it.
+        position: its place among that node's outputs.
+    """
+    return f"readers of {name or (source, position)}"
+
+
+class Keys(dict[ir.Node | ir.Value, str]):
+    """What stands for nodes and for the readers of values: the same on every version of a graph."""
+
+    def __missing__(self, thing: ir.Node | ir.Value) -> str:
+        """The id of a node, the ``readers_key`` of a value."""
+        if isinstance(thing, ir.Node):
+            key = node_id(thing)
+        else:
+            node = thing.producer()
+            key = readers_key(thing.name, None if node is None else node_id(node), thing.index())
+        self[thing] = key
+        return key
