@@ -68,7 +68,15 @@ def _is_static_float(value: ir.Value) -> bool:
 
 
 def _normal(std: float, mean: float = 0.0) -> _Draw:
-    return lambda rng, shape: mean + std * rng.standard_normal(shape, dtype=np.float32)
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        values = np.asarray(rng.standard_normal(shape, dtype=np.float32))
+        if type(std) is not float or type(mean) is not float:  # NumPy would compute with 64 bits
+            return np.asarray(mean + std * values)
+        values *= std  # in place: a copy of a large weight takes as long as making it
+        values += mean
+        return values
+
+    return draw
 
 
 def _filters(std: float) -> _Draw:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,13 @@ from explorer.graph.graph import bodies_of, constant_tensor, is_constant_node
 _DIGEST = "explorer.digest"
 _SMALL_ELEMENTS = 1024
 _LARGE_BYTES = 1 << 16
+_AS_IN_MEMORY = {
+    ir.DataType.FLOAT,
+    ir.DataType.DOUBLE,
+    ir.DataType.FLOAT16,
+    ir.DataType.INT64,
+    ir.DataType.INT32,
+}
 _FLOATS = {ir.AttributeType.FLOAT, ir.AttributeType.FLOATS}
 _INTS = {ir.AttributeType.INT, ir.AttributeType.INTS}
 
@@ -63,8 +71,15 @@ def _content_digest(tensor: ir.TensorProtocol) -> str:
     if tensor.dtype == ir.DataType.STRING:
         digest.update(repr(tensor.numpy().tolist()).encode())
     else:
-        digest.update(tensor.tobytes())
+        digest.update(_stored_bytes(tensor))
     return digest.hexdigest()
+
+
+def _stored_bytes(tensor: ir.TensorProtocol) -> bytes | memoryview:
+    """What ``tobytes`` gives, without a copy where the elements lie in memory as ONNX stores them."""
+    if tensor.dtype not in _AS_IN_MEMORY or sys.byteorder != "little":
+        return tensor.tobytes()
+    return np.ascontiguousarray(tensor.numpy()).reshape(-1).view(np.uint8).data
 
 
 def _hash(*parts: object) -> str:

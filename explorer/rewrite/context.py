@@ -12,7 +12,7 @@ from explorer.graph import Graph, constant_tensor, holder_of
 from explorer.graph.graph import bodies_of
 from explorer.graph.statistics import static_dims
 from explorer.rewrite.rule import Refusal
-from explorer.rewrite.walk import look_at, source_of, uses_of, whereabouts
+from explorer.rewrite.walk import is_read_outside, look_at, source_of, uses_of, whereabouts
 
 _UNIFORM_LIMIT = 65536  # larger constants are not scanned for uniform values
 
@@ -107,7 +107,7 @@ def freed_bytes(drops: Iterable[ir.Value | None], removed: Iterable[ir.Node]) ->
     """Bytes of the dropped constants that only the removed nodes, or bodies of theirs, read."""
     gone = set(removed)
     values = dict.fromkeys(value for value in drops if value is not None)
-    return sum(nbytes(v) for v in values if all(goes_with(reader, gone) for reader in whereabouts(v)))
+    return sum(nbytes(v) for v in values if not is_read_outside(v, lambda reader: goes_with(reader, gone)))
 
 
 def element_bytes(value: ir.Value) -> int:

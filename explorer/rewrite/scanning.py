@@ -16,10 +16,10 @@ from explorer.graph import Graph
 from explorer.rewrite.candidate import Candidate, Enumeration, Rejection
 from explorer.rewrite.context import Context, operator
 from explorer.rewrite.engine import answers, candidate_of
-from explorer.rewrite.rule import Rule
+from explorer.rewrite.rule import Match, Rule
 from explorer.rewrite.ruleset import RuleSet
 from explorer.rewrite.view import Change, View, changes
-from explorer.rewrite.walk import Keys, noted
+from explorer.rewrite.walk import Keys, fresh_notes, noting
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,26 +141,23 @@ class _Inquiry:
         """The answers of all rules at a node."""
         is_first = self.context.graph.nodes[0] is node
         rules = self.rules.anchored_at(operator(node))
-        return Answers.of({r.name: self._ask(r, node) for r in rules if is_first or not r.at_first_node})
+        return Answers.of(self._ask(node, (r for r in rules if is_first or not r.at_first_node)))
 
     def ask_again(self, node: ir.Node, known: Answers, due: Iterable[str]) -> Answers:
         """The known answers at a node, those of some rules replaced."""
-        return Answers.of({**known.by_rule, **{name: self._ask(self.rules[name], node) for name in due}})
+        return Answers.of({**known.by_rule, **self._ask(node, (self.rules[name] for name in due))})
 
-    def _ask(self, rule: Rule, node: ir.Node) -> Answer:
-        found, seen = noted(self._answers, rule, node)
-        seen.discard(node)
-        if not found and not seen:
-            return _NOTHING
-        return Answer(found, tuple([self.keys[thing] for thing in seen]))
+    def _ask(self, node: ir.Node, rules: Iterable[Rule]) -> dict[str, Answer]:
+        given = {}
+        with noting():
+            for rule in rules:
+                seen = fresh_notes()
+                found = answers(rule, node, self.context)
+                named = tuple([self._named(rule, node, answer) for answer in found]) if found else ()
+                seen.discard(node)
+                keys = tuple([self.keys[thing] for thing in seen])
+                given[rule.name] = Answer(named, keys) if named or keys else _NOTHING
+        return given
 
-    def _answers(self, rule: Rule, node: ir.Node) -> tuple[Candidate | Rejection, ...]:
-        found = answers(rule, node, self.context)
-        if not found:
-            return ()
-        return tuple(
-            [
-                answer if isinstance(answer, Rejection) else candidate_of(rule, node, answer, self.context)
-                for answer in found
-            ]
-        )
+    def _named(self, rule: Rule, node: ir.Node, answer: Match | Rejection) -> Candidate | Rejection:
+        return answer if isinstance(answer, Rejection) else candidate_of(rule, node, answer, self.context)

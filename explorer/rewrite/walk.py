@@ -8,15 +8,12 @@ answer go stale after a rewrite. ``tests/test_architecture.py`` holds the rules 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import onnx_ir as ir
 
 from explorer.graph import node_id
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class _Notes(threading.local):
@@ -28,14 +25,21 @@ class _Notes(threading.local):
 _notes = _Notes()
 
 
-def noted(question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[T, set[ir.Node | ir.Value]]:
-    """The answer to a question and everything it walked over, in this thread."""
-    seen: set[ir.Node | ir.Value] = set()
-    outer, _notes.seen = _notes.seen, seen
+@contextmanager
+def noting() -> Iterator[None]:
+    """Within it, ``fresh_notes`` can be taken in this thread."""
+    outer = _notes.seen
     try:
-        return question(*args, **kwargs), seen
+        yield
     finally:
         _notes.seen = outer
+
+
+def fresh_notes() -> set[ir.Node | ir.Value]:
+    """What is walked over from now on, until the next fresh notes or the end of ``noting``."""
+    seen: set[ir.Node | ir.Value] = set()
+    _notes.seen = seen
+    return seen
 
 
 def look_at(nodes: Iterable[ir.Node]) -> None:
@@ -53,17 +57,17 @@ def source_of(value: ir.Value) -> ir.Node | None:
 
 
 def uses_of(value: ir.Value) -> tuple[tuple[ir.Node, int], ...]:
-    """The (reader, operand position) pairs of a value, those inside bodies included; the readers are looked at."""
-    found = tuple(value.uses())
+    """The (reader, operand position) pairs of a value, those inside bodies included; the readers are looked at.
+
+    In the order of the nodes' ids: the library's own order depends on how a version of the graph came about.
+    """
+    found = [(reader, position) for reader, position in value.uses()]
+    if len(found) > 1:
+        found.sort(key=_by_id)
     if _notes.seen is not None:
         _notes.seen.add(value)
-        _notes.seen.update(reader for reader, _ in found)
-    return found
-
-
-def count_uses(value: ir.Value) -> int:
-    """How many operands of nodes are this value; the readers themselves are not looked at."""
-    return len(whereabouts(value))
+        _notes.seen.update([reader for reader, _ in found])
+    return tuple(found)
 
 
 def whereabouts(value: ir.Value) -> tuple[ir.Node, ...]:
@@ -71,6 +75,27 @@ def whereabouts(value: ir.Value) -> tuple[ir.Node, ...]:
     if _notes.seen is not None:
         _notes.seen.add(value)
     return tuple(reader for reader, _ in value.uses())
+
+
+def _by_id(use: tuple[ir.Node, int]) -> tuple[int, int]:
+    return int(node_id(use[0])[1:]), use[1]
+
+
+def is_read_outside(value: ir.Value, is_inside: Callable[[ir.Node], bool]) -> bool:
+    """Whether a node reads a value that is not inside a group of nodes.
+
+    If one does, that reader alone is looked at: as long as it reads the value, others may come and go (a number
+    that all layers share). It is the next one behind the group, so that different groups rely on different readers.
+    """
+    readers = [reader for reader, _ in value.uses()]
+    insides = [is_inside(reader) for reader in readers]
+    if all(insides):
+        whereabouts(value)
+        return False
+    first = insides.index(True) if any(insides) else 0
+    behind = (first + insides[first:].index(False)) if not all(insides[first:]) else insides.index(False)
+    look_at([readers[behind]])
+    return True
 
 
 def readers_key(name: str | None, source: str | None, position: int | None) -> str:

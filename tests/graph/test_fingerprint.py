@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import subprocess
@@ -304,3 +305,14 @@ def test_strings_and_packed_types_have_digests() -> None:
     assert tensor_digest(ir.serde.deserialize_tensor(packed)) == tensor_digest(
         ir.serde.deserialize_tensor(raw)
     )
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "f2", "i8", "i4", "u1", "?"])
+def test_a_digest_is_that_of_the_stored_bytes(kind: str) -> None:
+    array = np.arange(6).reshape(2, 3).astype(kind).T  # not contiguous
+    for form in (array, array[0, 0]):
+        tensor = ir.Tensor(np.asarray(form))
+        expected = hashlib.blake2b(digest_size=16)
+        expected.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
+        expected.update(np.ascontiguousarray(form).tobytes())
+        assert tensor_digest(tensor) == expected.hexdigest()
