@@ -363,13 +363,16 @@ def show_progress(progress: Progress) -> None:
 
 
 def _say_event(event: OptimiseEvent, evaluated: list[dict[str, Any]]) -> None:
-    from explorer.search import Evaluated, Failed, Finished, Taken
+    from explorer.search import Evaluated, Failed, Finished, LeftOut, Taken
 
     if isinstance(event, Evaluated):
         evaluated.append(
             {"rule": event.move.rule, "places": list(event.move.places), "delta": event.delta.to_json()}
         )
         say(f"[{event.spent}/{event.budget}] {event.move.label}: {delta_text(event.delta)}")
+    elif isinstance(event, LeftOut):
+        fate = "they stay out" if event.is_better else "they stay in"
+        say(f"[{event.spent}/{event.budget}] {event.label}: {delta_text(event.delta)}; {fate}")
     elif isinstance(event, Taken):
         say(f"took {event.move.label}; {event.report.sentence()}")
     elif isinstance(event, Failed):

@@ -15,7 +15,7 @@ from typing import Any
 from explorer.errors import ExplorerError
 from explorer.graph import sample_names
 from explorer.runtime import Delta, Measurer, Profile, Verdict
-from explorer.search import Evaluated, Failed, Taken
+from explorer.search import Evaluated, Failed, LeftOut, Taken
 from explorer.session import Session
 from explorer.session.optimise import Confirmed, OptimiseEvent
 
@@ -79,9 +79,13 @@ def shares(profile: Profile) -> list[dict[str, Any]]:
 
 def _told(events: list[OptimiseEvent]) -> dict[str, Any]:
     compared = [
-        {"move": e.move.label, "rule": e.move.rule, **e.delta.to_json()}
+        {
+            "move": e.label if isinstance(e, LeftOut) else e.move.label,
+            "rule": e.move.rule,
+            **e.delta.to_json(),
+        }
         for e in events
-        if isinstance(e, Evaluated)
+        if isinstance(e, Evaluated | LeftOut)
     ]
     refused = [{"move": e.move.label, "reason": e.reason} for e in events if isinstance(e, Failed)]
     taken = [e.move.label for e in events if isinstance(e, Taken)]

@@ -1,6 +1,6 @@
 """Searches over rewrites, as generators of events that can be watched, paused and overridden."""
 
-from explorer.search.events import Evaluated, Evaluating, Event, Failed, Finished, Proposed, Taken
+from explorer.search.events import Evaluated, Evaluating, Event, Failed, Finished, LeftOut, Proposed, Taken
 from explorer.search.greedy import Answer, Greedy
 from explorer.search.moves import Move, apply_move, group_moves
 from explorer.search.trajectory import FREEZE, SWITCH, Step, Trajectory, after_switch, replay
@@ -15,6 +15,7 @@ __all__ = [
     "Failed",
     "Finished",
     "Greedy",
+    "LeftOut",
     "Move",
     "Proposed",
     "Step",

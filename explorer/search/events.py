@@ -30,6 +30,32 @@ class Evaluated:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A set of sites that gains was compared with the same set without some of them.
+
+    Attributes:
+        move: the set.
+        without: the sites that were left out.
+        delta: time without them relative to the time with them.
+        is_better: whether they stay out: it is measurably faster without them.
+        spent: comparisons made, of ``budget``.
+        budget: comparisons that may be made.
+    """
+
+    move: Move
+    without: tuple[str, ...]
+    delta: Delta
+    is_better: bool
+    spent: int
+    budget: int
+
+    @property
+    def label(self) -> str:
+        """Such as "winograd-conv at 44 places, without 22 of them"."""
+        return f"{self.move.label}, without {len(self.without)} of them"
+
+
+@dataclass(frozen=True)
 class Failed:
     """A move could not be evaluated or is not equivalent; it is not tried again."""
 
@@ -65,4 +91,4 @@ class Finished:
     spent: int
 
 
-Event = Evaluating | Evaluated | Failed | Proposed | Taken | Finished
+Event = Evaluating | Evaluated | LeftOut | Failed | Proposed | Taken | Finished

@@ -1,4 +1,4 @@
-"""Greedy search: take the move that gains most, until none gains.
+"""Greedy search: take the move that gains most, until none gains; of a set of sites only those that pay.
 
 The search is a generator of events. It shows its next choice (``Proposed``) before it takes it; answer with
 ``send(Answer.SKIP)`` to override, or just go on to accept.
@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 
 from explorer.cost import CostModel, Delta, Verdict
 from explorer.errors import RewriteError, RuntimeFailure, WorkerError
 from explorer.graph import Graph
 from explorer.rewrite import EquivalenceReport, NumericClass, RuleSet, Scan, loosest, rescan, scan
-from explorer.search.events import Evaluated, Evaluating, Event, Failed, Finished, Proposed, Taken
+from explorer.search.events import Evaluated, Evaluating, Event, Failed, Finished, LeftOut, Proposed, Taken
 from explorer.search.moves import AppliedMove, Move, apply_move, group_moves
-from explorer.search.prior import rough_ns
+from explorer.search.prior import rough_node_ns, rough_ns
+from explorer.search.shedding import Places, shed
 from explorer.search.simplify import FOLDING_FAMILIES, simplify
 
 PROMISING_RATIO = 0.985
@@ -24,6 +26,8 @@ PROMISING_RATIO = 0.985
 
 _LEAST_PER_ROUND = 4
 _LONGEST_CHAIN = 4
+_SHEDDING_SHARE = 3
+"""One part in so many of what is left of the budget may go into taking a gaining set apart."""
 
 Check = Callable[[Graph, NumericClass], EquivalenceReport]
 
@@ -81,7 +85,7 @@ class Greedy:
             if best is None:
                 yield Finished(self._why_finished(), self.spent)
                 return
-            yield from self._propose(best)
+            yield from self._propose((yield from self._without_dead_weight(best)))
 
     def _fold(self) -> None:
         """Try first what folds and eliminates, all at once: it opens the rest, whatever it gains itself."""
@@ -139,6 +143,42 @@ class Greedy:
                 self._settled.add(move)
                 queue += [*self._opened_by(tried), *self._divide(move, tried.delta)]
         return min(gaining, key=lambda tried: tried.delta.ratio, default=None)
+
+    def _without_dead_weight(self, tried: _Tried) -> Generator[Event, Answer | None, _Tried]:
+        """The same set without the sites that cost more than they gain, if some are found."""
+        move = tried.applied.move
+        limit = self.spent + (self.budget - self.spent) // _SHEDDING_SHARE
+        places = self._by_stake(tried.applied)
+        leave_out = partial(self._leave_out, move)
+        kept = yield from shed(places, tried.delta.ratio, lambda: self.spent < limit, leave_out)
+        if len(kept) == len(places):
+            return tried
+        better = yield from self._evaluate(_only(move, kept))
+        return better if better is not None and better.delta.verdict is Verdict.FASTER else tried
+
+    def _by_stake(self, applied: AppliedMove) -> Places:
+        """The sites of a move, those whose nodes take longest (by a rough guess) first."""
+        move = applied.move
+        before = None if move.after is None else self._apply(move.after)
+        node_ns = rough_node_ns(self.graph if before is None else before.graph)
+        stake = {c.place: sum(node_ns.get(node, 0.0) for node in c.nodes) for c in applied.candidates}
+        return tuple(sorted((p for p in move.places if p in stake), key=lambda place: -stake[place]))
+
+    def _leave_out(self, move: Move, kept: Places, part: Places) -> Generator[Event, None, Delta | None]:
+        """Compare some sites of a move with fewer of them."""
+        whole, smaller = _only(move, kept), _only(move, tuple(p for p in kept if p not in part))
+        yield Evaluating(smaller, self.spent, self.budget)
+        base, other = self._apply(whole), self._apply(smaller)
+        if base is None or other is None:
+            return None
+        try:
+            delta = self._compare(base.graph, other.graph)
+        except (RuntimeFailure, WorkerError) as failure:
+            self.spent += 1
+            yield Failed(smaller, str(failure))
+            return None
+        yield LeftOut(whole, part, delta, delta.verdict is Verdict.FASTER, self.spent, self.budget)
+        return delta
 
     def _promise(self, move: Move) -> float:
         """The ratio a move reached before, or else a rough guess."""
@@ -232,7 +272,7 @@ class Greedy:
             yield Failed(move, "it no longer applies, or leads back to a graph already seen")
             return None
         try:
-            delta = self._compare(applied.graph)
+            delta = self._compare(self.graph, applied.graph)
         except (RuntimeFailure, WorkerError) as failure:
             self._settled.add(move)
             self.spent += 1
@@ -241,19 +281,24 @@ class Greedy:
         yield Evaluated(move, delta, self.spent, self.budget)
         return _Tried(applied, delta)
 
-    def _compare(self, graph: Graph) -> Delta:
-        """Compare with the current graph; once more, with care, if the answer is promising but not sure."""
-        delta = self.cost.compare(self.graph, graph)
+    def _compare(self, base: Graph, other: Graph) -> Delta:
+        """Compare two graphs; once more, with care, if the answer is promising but not sure."""
+        delta = self.cost.compare(base, other)
         if delta.verdict is Verdict.IDENTICAL:
             return delta
         self.spent += 1
         unsure = delta.verdict is Verdict.WITHIN_NOISE and delta.ratio < PROMISING_RATIO
         if unsure and self.spent < self.budget:
             self.spent += 1
-            return self.cost.compare(self.graph, graph, careful=True)
+            return self.cost.compare(base, other, careful=True)
         return delta
 
     def _why_finished(self) -> str:
         if self.spent >= self.budget:
             return f"the budget of {self.budget} comparisons is spent"
         return "no remaining rewrite is measurably faster"
+
+
+def _only(move: Move, places: Places) -> Move:
+    """A move at some of its places, in graph order."""
+    return replace(move, places=tuple(place for place in move.places if place in places))

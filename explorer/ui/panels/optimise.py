@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import ipywidgets as widgets
 
-from explorer.search import Evaluated, Evaluating, Failed, Finished, Proposed, Taken
+from explorer.search import Evaluated, Evaluating, Failed, Finished, LeftOut, Proposed, Taken
 from explorer.session import Confirmed, OptimiseEvent, Snapshot
 from explorer.session.costs import COSTS
 from explorer.ui.chart import Chart, curve_figure
@@ -103,6 +103,9 @@ class OptimisePanel:
                 self._show_next("Comparing", move.label, f"{spent} of {budget} comparisons made")
             case Evaluated(move=move, delta=delta):
                 self._add(f"{short_delta_html(delta)} {html.escape(move.label)}")
+            case LeftOut(delta=delta, is_better=is_better):
+                fate = "they stay out" if is_better else "they stay in"
+                self._add(f"{short_delta_html(delta)} {html.escape(event.label)}: {fate}")
             case Failed(move=move, reason=reason):
                 text = html.escape(f"left out {move.label}: {reason}")
                 self._add(f'<span class="explorer-muted">{text}</span>')
