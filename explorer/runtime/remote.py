@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from explorer.errors import Cancelled, ExplorerError, TargetError, WorkerError
@@ -57,7 +59,7 @@ class Outcome:
 
 
 class DeviceExecutor(Executor):
-    """Runs jobs on workers that are tagged with a device name, one at a time per tag.
+    """Runs jobs on workers that are tagged with a device name, one at a time per worker.
 
     Args:
         client: connected to a scheduler.
@@ -67,12 +69,17 @@ class DeviceExecutor(Executor):
         WorkerError: no worker has that tag; names those there are.
 
     Progress is not carried home. A job whose worker is lost is given to another worker once, then reported.
+    The scheduler blames everything that waits at a lost worker, so no more jobs are sent than there are workers:
+    the rest waits here.
     """
 
     def __init__(self, client: Client, device: str) -> None:
         self._client: Any = client  # most of its methods are untyped
         self._device = device
-        self._check_device()
+        self._lock = RLock()
+        self._waiting: deque[_Parcel] = deque()
+        self._sent = 0
+        self._workers = self._count_workers()
         self._client.run_on_scheduler(_retry_once)  # type: ignore[no-untyped-call]  # dask has no type here
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -83,48 +90,83 @@ class DeviceExecutor(Executor):
         self, options: JobOptions, fn: Callable[..., T], /, *args: object, **kwargs: object
     ) -> Future[T]:
         """Queue ``fn(*args, **kwargs)``; see ``WorkerExecutor.submit_job`` for how it ends."""
-        self._check_device()
-        label = options.label or fn.__name__
-        sent = replace(options, label=label, on_progress=None)
-        packed = tuple(_pack(argument) for argument in args)
-        remote: Any = self._client.submit(
-            perform, self._device, sent, fn, packed, kwargs, resources={self._device: 1}, pure=False
-        )
-        future: Future[T] = _RemoteFuture(remote)
+        workers = self._count_workers()
+        sent = replace(options, label=options.label or fn.__name__, on_progress=None)
+        future: _RemoteFuture[T] = _RemoteFuture()
         places = {a.name: a for a in args if isinstance(a, Path)}
-        remote.add_done_callback(lambda done: _settle(future, done, label, self._device, places))
+        with self._lock:
+            self._workers = workers
+            arguments = (sent, fn, tuple(_pack(argument) for argument in args), kwargs)
+            self._waiting.append(_Parcel(future, arguments, places))
+        self._send()
         return future
 
-    def _check_device(self) -> None:
+    def _send(self) -> None:
+        """Send what waits, as long as a worker is free."""
+        with self._lock:
+            while self._waiting and self._sent < self._workers:
+                parcel = self._waiting.popleft()
+                if parcel.future.done():  # cancelled while it waited
+                    continue
+                self._sent += 1
+                remote = self._client.submit(
+                    perform, self._device, *parcel.arguments, resources={self._device: 1}, pure=False
+                )
+                parcel.future.remote = remote
+                remote.add_done_callback(partial(self._came_back, parcel))
+
+    def _came_back(self, parcel: _Parcel, done: Any) -> None:  # noqa: ANN401 (dask's future is untyped)
+        _settle(parcel.future, done, parcel.arguments[0].label, self._device, parcel.places)
+        with self._lock:
+            self._sent -= 1
+        self._send()
+
+    def _count_workers(self) -> int:
+        """How many workers have the tag."""
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        tags = {tag for worker in workers for tag in worker.get("resources", {})}
-        if self._device not in tags:
+        tags = Counter(tag for worker in workers for tag in worker.get("resources", {}))
+        if not tags[self._device]:
             there = f"workers are tagged {', '.join(sorted(tags))}" if tags else "no worker has a tag"
             raise WorkerError(
                 f"No worker is tagged '{self._device}' ({there}); start one with "
                 f"`dask worker ADDRESS --nthreads 1 --resources {self._device}=1`."
             )
+        return tags[self._device]
 
 
 class _RemoteFuture(Future[T]):
-    """A future that also cancels the remote one."""
+    """A future that also cancels the remote one, once there is one."""
 
-    def __init__(self, remote: Any) -> None:  # noqa: ANN401 (dask's future is untyped)
+    def __init__(self) -> None:
         super().__init__()
-        self._remote = remote
+        self.remote: Any = None
 
     def cancel(self) -> bool:
         """Forget the job; one that runs is left to its time limit."""
         if self.done():
             return False
-        self._remote.cancel()
+        if self.remote is not None:
+            self.remote.cancel()
         if not self.done():
             self.set_exception(Cancelled("The job on another machine was cancelled."))
         return True
 
 
-def connect(address: str) -> Client:
+@dataclass(frozen=True)
+class _Parcel:
+    """A job on its way: where its result goes, what ``perform`` is called with, and its files at home."""
+
+    future: _RemoteFuture[Any]
+    arguments: tuple[JobOptions, Callable[..., Any], tuple[object, ...], dict[str, object]]
+    places: dict[str, Path]
+
+
+def connect(address: str, timeout_s: float = 10.0) -> Client:
     """A client of a running scheduler.
+
+    Args:
+        address: the scheduler's.
+        timeout_s: how long to wait for it, in seconds.
 
     Raises:
         TargetError: dask.distributed is not installed.
@@ -138,7 +180,7 @@ def connect(address: str) -> Client:
             "`pip install 'explorer[distributed]'`."
         ) from error
     try:
-        client: Client = Client(address, timeout="10s")  # type: ignore[no-untyped-call]  # dask has no type here
+        client: Client = Client(address, timeout=timeout_s)  # type: ignore[no-untyped-call]  # dask has no type here
     except (OSError, ValueError) as error:
         raise WorkerError(f"There is no scheduler at '{address}': {error}.") from error
     return client

@@ -134,10 +134,12 @@ def test_a_job_that_kills_every_worker_is_reported_and_nothing_else_is_lost(doom
     executor = DeviceExecutor(doomed_client, "device-a")
     before = executor.submit(planted_jobs.double, 3)
     deadly = executor.submit_job(JobOptions("deadly job"), planted_jobs.kill_the_parent)
+    behind = [executor.submit(planted_jobs.double, n) for n in (5, 6)]
     other = doomed_client.submit(planted_jobs.double, 4)
     with pytest.raises(WorkerError, match="deadly job: the workers of 'device-a' were lost 2 times"):
         deadly.result(240)
     assert before.result(60) == 6
+    assert [one.result(60) for one in behind] == [10, 12]
     assert other.result(60) == 8
 
 
@@ -159,7 +161,7 @@ def test_an_unknown_device_is_refused_with_those_there_are(client):
 
 def test_no_scheduler_is_one_sentence():
     with pytest.raises(WorkerError, match="There is no scheduler at"):
-        connect("tcp://127.0.0.1:1")
+        connect("tcp://127.0.0.1:1", timeout_s=0.5)
 
 
 def test_a_missing_library_names_the_extra(monkeypatch):

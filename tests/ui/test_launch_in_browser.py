@@ -11,9 +11,47 @@ from playwright.sync_api import BrowserContext
 from explorer import launch
 from tests.ui.harness import READY_MS, RUN_MS, VOILA_CDNS, GuardedPage, VoilaPage
 from tests.ui.server import JupyterServer, launched
-from tests.ui.test_harness import BUTTON, COUNTER, press_both
 
 pytestmark = pytest.mark.browser
+
+BUTTON = """
+import ipywidgets
+label = ipywidgets.Label("not pressed")
+button = ipywidgets.Button(description="Press")
+button.on_click(lambda _: setattr(label, "value", "python " + "heard it"))
+ipywidgets.VBox([button, label])
+"""
+COUNTER = """
+import anywidget, traitlets
+class Counter(anywidget.AnyWidget):
+    _esm = '''
+    export default { render({ model, el }) {
+        const button = document.createElement("button");
+        const paint = () => { button.textContent = `count ${model.get("count")}`; };
+        button.className = "counter";
+        button.onclick = () => {
+            model.set("count", model.get("count") + 1);
+            model.save_changes();
+        };
+        model.on("change:count", paint);
+        paint();
+        el.append(button);
+    } };
+    '''
+    count = traitlets.Int(0).tag(sync=True)
+counter = Counter()
+doubled = ipywidgets.Label("doubled 0")
+counter.observe(lambda change: setattr(doubled, "value", f"doubled {2 * change.new}"), "count")
+ipywidgets.VBox([counter, doubled])
+"""
+
+
+def press_both(page: GuardedPage) -> None:
+    page.page.get_by_role("button", name="Press").click()
+    page.page.get_by_text("python heard it").wait_for()
+    for count in range(3):
+        page.page.locator("button.counter", has_text=f"count {count}").click()
+    page.page.get_by_text("doubled 6").wait_for()
 
 
 def notebook_with(folder: Path, *cells: str) -> None:
