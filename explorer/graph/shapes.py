@@ -66,9 +66,39 @@ def infer_and_check(model: ir.Model) -> tuple[str | None, str | None]:
 def check(model: ir.Model) -> str | None:
     """Run the ONNX checker; returns None, or its complaint in one line."""
     try:
-        return _check(light_proto(model))
+        return _check(_operators_proto(model) if _is_flat(model) else light_proto(model))
     except Exception as error:  # noqa: BLE001 (serialisation wraps what it meets in several kinds)
         return _first_line(error)
+
+
+def _is_flat(model: ir.Model) -> bool:
+    attributes = (attribute for node in model.graph for attribute in node.attributes.values())
+    return not model.functions and not any(map(bodies_of, attributes))
+
+
+def _operators_proto(model: ir.Model) -> onnx.ModelProto:
+    """What the checker looks at of a model without bodies: as ``light_proto``, without a copy and inferred shapes."""
+    graph, serde = model.graph, ir.serde
+    proto = onnx.ModelProto(ir_version=max(model.ir_version, 4))  # before it every initializer must be an input
+    for domain, version in model.opset_imports.items():
+        proto.opset_import.add(domain=domain, version=version)
+    proto.graph.name = graph.name or "graph"
+    proto.graph.node.extend(map(serde.serialize_node, graph))
+    proto.graph.input.extend(map(serde.serialize_value, graph.inputs))
+    proto.graph.output.extend(map(serde.serialize_value, graph.outputs))
+    for name, value in graph.initializers.items():
+        tensor = value.const_value
+        if tensor is not None and tensor.nbytes <= _LARGE_BYTES:
+            proto.graph.initializer.append(serde.serialize_tensor(embed(tensor)))
+            proto.graph.initializer[-1].name = name
+        elif not value.is_graph_input():
+            info = proto.graph.input.add(name=name)
+            if tensor is not None:
+                info.type.tensor_type.elem_type = int(tensor.dtype)
+                info.type.tensor_type.shape.dim.extend(
+                    onnx.TensorShapeProto.Dimension(dim_value=int(d)) for d in tensor.shape.numpy()
+                )
+    return proto
 
 
 def _check(proto: onnx.ModelProto) -> str | None:

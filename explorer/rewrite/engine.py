@@ -11,7 +11,7 @@ from explorer.graph import Graph, node_id
 from explorer.graph.shapes import check, infer_shapes
 from explorer.rewrite.builder import Builder
 from explorer.rewrite.candidate import Candidate, Rejection
-from explorer.rewrite.context import Context, freed_bytes, is_const
+from explorer.rewrite.context import Context, freed_bytes, has_bodies, is_const
 from explorer.rewrite.legality import obstacle
 from explorer.rewrite.replace import remove_nodes, replace_outputs
 from explorer.rewrite.rule import Match, Refusal, Rule
@@ -139,12 +139,27 @@ def _rewrite(rule: Rule, match: Match, draft: Graph) -> bool:
     replace_outputs(match.outputs, new_values, build)
     try:
         remove_nodes(match.nodes, match.drops)
-        draft.model.graph.sort()
+        if not _is_sorted(draft.model.graph):
+            draft.model.graph.sort()
     except ValueError as problem:
         raise RewriteError(
             f"Rule '{rule.name}' would leave the graph broken here and was not applied ({problem})."
         ) from None
     return folds or any(v.shape is None or v.type is None for n in build.nodes for v in n.outputs)
+
+
+def _is_sorted(graph: ir.Graph) -> bool:
+    """Whether nodes come after what they read; False if bodies make that hard to tell."""
+    done: set[ir.Node] = set()
+    for node in graph:
+        if has_bodies(node):
+            return False
+        for value in node.inputs:
+            source = None if value is None else value.producer()
+            if source is not None and source not in done:
+                return False
+        done.add(node)
+    return True
 
 
 def _last(home: ir.Graph, nodes: Sequence[ir.Node]) -> ir.Node:
