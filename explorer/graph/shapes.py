@@ -79,7 +79,9 @@ def _is_flat(model: ir.Model) -> bool:
 def _operators_proto(model: ir.Model) -> onnx.ModelProto:
     """What the checker looks at of a model without bodies: as ``light_proto``, without a copy and inferred shapes."""
     graph, serde = model.graph, ir.serde
-    proto = onnx.ModelProto(ir_version=max(model.ir_version, 4))  # before it every initializer must be an input
+    proto = onnx.ModelProto(
+        ir_version=max(model.ir_version, 4)
+    )  # before it every initializer must be an input
     for domain, version in model.opset_imports.items():
         proto.opset_import.add(domain=domain, version=version)
     proto.graph.name = graph.name or "graph"

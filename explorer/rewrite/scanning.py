@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import onnx_ir as ir
 
@@ -22,8 +23,7 @@ from explorer.rewrite.view import Change, View, changes
 from explorer.rewrite.walk import Keys, fresh_notes, noting
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a rule found at a node, and the nodes and readers (keys of ``view.Change``) it depends on.
 
     The anchor itself is not among them.
@@ -36,8 +36,7 @@ class Answer:
 _NOTHING = Answer((), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(NamedTuple):
     """The answers at one node by rule name, in the rules' order, and what they depend on together."""
 
     by_rule: dict[str, Answer]
@@ -134,8 +133,8 @@ class _Inquiry:
 
     def __init__(self, graph: Graph, rules: RuleSet) -> None:
         self.context, self.rules = Context(graph), rules
-        self.keys = Keys()
         self.view = View.of(self.context)
+        self.keys = Keys(zip(graph.nodes, self.view.states, strict=True))
 
     def ask_all(self, node: ir.Node) -> Answers:
         """The answers of all rules at a node."""
@@ -148,14 +147,14 @@ class _Inquiry:
         return Answers.of({**known.by_rule, **self._ask(node, (self.rules[name] for name in due))})
 
     def _ask(self, node: ir.Node, rules: Iterable[Rule]) -> dict[str, Answer]:
-        given = {}
+        given, key_of = {}, self.keys.__getitem__
         with noting():
             for rule in rules:
                 seen = fresh_notes()
                 found = answers(rule, node, self.context)
                 named = tuple([self._named(rule, node, answer) for answer in found]) if found else ()
                 seen.discard(node)
-                keys = tuple([self.keys[thing] for thing in seen])
+                keys = tuple(map(key_of, seen)) if seen else ()
                 given[rule.name] = Answer(named, keys) if named or keys else _NOTHING
         return given
 

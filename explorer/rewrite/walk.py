@@ -44,15 +44,18 @@ def fresh_notes() -> set[ir.Node | ir.Value]:
 
 def look_at(nodes: Iterable[ir.Node]) -> None:
     """Note nodes that were reached by other means (a walk of another package)."""
-    if _notes.seen is not None:
-        _notes.seen.update(nodes)
+    seen = _notes.seen
+    if seen is not None:
+        seen.update(nodes)
 
 
 def source_of(value: ir.Value) -> ir.Node | None:
     """The node that computes a value; None for graph inputs and initializers."""
     node = value.producer()
-    if node is not None and _notes.seen is not None:
-        _notes.seen.add(node)
+    if node is not None:
+        seen = _notes.seen
+        if seen is not None:
+            seen.add(node)
     return node
 
 
@@ -61,20 +64,21 @@ def uses_of(value: ir.Value) -> tuple[tuple[ir.Node, int], ...]:
 
     In the order of the nodes' ids: the library's own order depends on how a version of the graph came about.
     """
-    found = [(reader, position) for reader, position in value.uses()]
+    found, seen = value.uses(), _notes.seen
     if len(found) > 1:
-        found.sort(key=_by_id)
-    if _notes.seen is not None:
-        _notes.seen.add(value)
-        _notes.seen.update([reader for reader, _ in found])
+        found = sorted(found, key=_by_id)
+    if seen is not None:
+        seen.add(value)
+        seen.update([reader for reader, _ in found])
     return tuple(found)
 
 
 def whereabouts(value: ir.Value) -> tuple[ir.Node, ...]:
     """The nodes that read a value, once per operand: to ask only who they are and where, not what they do."""
-    if _notes.seen is not None:
-        _notes.seen.add(value)
-    return tuple(reader for reader, _ in value.uses())
+    seen = _notes.seen
+    if seen is not None:
+        seen.add(value)
+    return tuple([reader for reader, _ in value.uses()])
 
 
 def _by_id(use: tuple[ir.Node, int]) -> tuple[int, int]:

@@ -58,11 +58,12 @@ def _is_comparable(node: ir.Node) -> bool:
 def _earlier(node: ir.Node, context: Context) -> Iterator[ir.Node]:
     """Nodes before this one that read its first computed input, in order."""
     shared = next((v for v in node.inputs if v is not None and tensor(v) is None), None)
-    if shared is None:
+    others = () if shared is None else readers(shared)
+    if len(others) < 2:
         return
     found = [
         other
-        for other in readers(shared)[:_MOST_READERS]
+        for other in others[:_MOST_READERS]
         if other is not node and other.op_type == node.op_type and other.graph is node.graph
     ]
     place = context.position[node]
