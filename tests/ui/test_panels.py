@@ -7,9 +7,11 @@ import pytest
 
 from explorer.errors import Cancelled, InputError
 from explorer.graph import load
-from explorer.runtime import Mode, Protocol
+from explorer.runtime import Delta, Mode, Protocol, Source, Verdict
 from explorer.runtime.dummy import PlantedMeasurer
 from explorer.runtime.progress import Progress
+from explorer.search import LeftOut
+from explorer.search.moves import Move
 from explorer.session import Job, Session
 from explorer.session.view import summary_of
 from explorer.ui.panels.candidates import chosen_html
@@ -288,6 +290,15 @@ def test_a_search_is_told_from_first_measurement_to_result(optimise: OptimisePan
     assert "less time than at the start, confirmed" in optimise.next.value
     assert optimise.log.value.count("✓ took") == len(session.history.past)
     assert optimise.log.value.index("Result") < optimise.log.value.index("✓ took")
+
+
+@pytest.mark.parametrize(("ratio", "fate"), [(0.98, "they stay out"), (1.03, "they stay in")])
+def test_sites_left_out_of_a_set_are_told(optimise: OptimisePanel, ratio: float, fate: str):
+    verdict = Verdict.FASTER if ratio < 1 else Verdict.SLOWER
+    delta = Delta(ratio, ratio, ratio, verdict, Source.MEASURED, "ort", "screening")
+    move = Move("winograd-conv", ("winograd-conv:n0", "winograd-conv:n1", "winograd-conv:n2"))
+    optimise.show_event(LeftOut(move, move.places[2:], delta, ratio < 1, 2, 30))
+    assert f"winograd-conv at 3 places, without 1 of them: {fate}" in optimise.log.value
 
 
 def test_buttons_of_a_search_depend_on_what_runs(optimise: OptimisePanel, session: Session):
