@@ -84,15 +84,18 @@ class CandidatePanel:
         self.chosen = marked(widgets.HTML(), "chosen")
         self._show_selected()
         self.box = column(
-            row(
-                self.accept,
-                self.reject,
-                self.compare,
-                self.measure,
-                self.measure_all,
-                self.predict,
-                self.predict_all,
-                self.switches,
+            marked(
+                row(
+                    self.accept,
+                    self.reject,
+                    self.compare,
+                    self.measure,
+                    self.measure_all,
+                    self.predict,
+                    self.predict_all,
+                    self.switches,
+                ),
+                "tight",
             ),
             self.chosen,
             self.table,

@@ -52,7 +52,9 @@ class OpeningPanel:
         )
         self.open = button("Open", "Open the file at this path (Enter)", self._open_path)
         self.upload = FileUpload(actions.open_model, actions.error)
-        self.runtime = field(widgets.Dropdown(options=target_options(), description="Runtime"))
+        self.runtime = marked(
+            field(widgets.Dropdown(options=target_options(), description="Runtime")), "runtime"
+        )
         self.threads = field(widgets.BoundedIntText(value=1, min=1, max=256, description="Threads"))
         self.timing = field(widgets.Dropdown(options=_TIMINGS, description="Timing"))
         self.opt_in = field(widgets.Dropdown(options=_RULES, description="Rules"))
@@ -126,6 +128,7 @@ class OpeningPanel:
         if str(plain) not in [value for _, value in self.runtime.options]:
             self.runtime.options = (*target_options(), (plain.label, str(plain)))
         self.runtime.value, self.threads.value = str(plain), target.threads
+        self.runtime.tooltip = target.label
 
     def _show_protocol(self, protocol: Protocol) -> None:
         self._protocol = protocol
