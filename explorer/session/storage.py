@@ -16,6 +16,7 @@ from explorer.rewrite import NumericClass, all_rules, apply_many, find_candidate
 from explorer.runtime import Delta, Measurement, Measurer, Protocol, Target
 from explorer.runtime.cache import default_cache_folder
 from explorer.search import SWITCH, Step, after_switch
+from explorer.search.portability import Matrix
 from explorer.session.history import Entry, History, Switched
 from explorer.session.memory import Memory
 
@@ -36,7 +37,7 @@ def write_session(session: Session, path: str | Path) -> Path:
     from explorer.session.fusion_storage import fusion_json
 
     path = Path(path).expanduser()
-    memory = session.memory()
+    memory, matrix = session.memory(), session.known.matrix
     data = {
         "format": FORMAT,
         "model": _model_reference(session, path),
@@ -56,6 +57,7 @@ def write_session(session: Session, path: str | Path) -> Path:
         ],
         "totals": [m.to_json() for m in memory.totals.values()],
         "fusion": fusion_json(session.fusion),
+        "matrix": None if matrix is None else matrix.to_json(),
         "predicted": [
             {"base": base, "place": place, "delta": delta.to_json()}
             for (base, place, _), delta in memory.predicted.items()
@@ -111,6 +113,8 @@ def _recall(session: Session, record: Record, path: str | Path) -> None:
     position = min(record.integer("position"), len(history.entries) - 1)
     history = History(history.entries, position)
     session.recall(history, set(record.texts("rejected")), _read_memory(record))
+    if record.optional("matrix") is not None:
+        session.known.matrix = Matrix.from_json(record.optional("matrix"))
     if "fusion" in record:  # not in files of earlier versions
         from explorer.session.fusion_storage import recall_fusion
 

@@ -323,7 +323,9 @@ class Controller:
 
     def _decisions(self) -> tuple[object, ...]:
         session = self.session
-        return () if session is None else (session.history, session.rejected, session.fusion.work)
+        if session is None:
+            return ()
+        return (session.history, session.rejected, session.fusion.work, session.known.matrix)
 
     def _leave(self) -> None:
         self._drop_search()

@@ -15,6 +15,7 @@ from explorer.errors import InputError
 from explorer.runtime import Protocol
 from explorer.runtime.dummy import PlantedMeasurer
 from explorer.session import Session
+from explorer.session.portability import Plan
 from tests.session.planted import folds, planted_ns, planted_session, saved_model
 
 
@@ -69,6 +70,16 @@ def test_predictions_and_the_runtime_s_answers_come_back(tmp_path: Path):
             assert {place: after.absorbed(place) for place in answers} == answers
             assert predicted
             assert answers
+
+
+def test_the_portability_matrix_comes_back(tmp_path: Path):
+    with worked_on(saved_model(tmp_path)) as before:
+        plan = Plan(("net",), (before.target,), budget=2, protocol=Protocol.screening())
+        matrix = before.portability(plan)
+        path = before.save(tmp_path / "work.session.json")
+        with reopened(path) as after:
+            assert after.snapshot().matrix == matrix
+            assert len(matrix.cells) == 1
 
 
 def test_a_session_saved_before_there_were_predictions_is_read(tmp_path: Path):
