@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from explorer.bench import fusion_page, greedy_page, measuring_page, peers_page
+from explorer.bench import fusion_page, greedy_page, measuring_page, peers_page, portability_page
 from explorer.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -55,6 +55,16 @@ def test_how_far_verdicts_can_be_trusted_is_the_recorded_run():
     )
     assert result["calibration"]["pairs"] >= 200
     assert result["calibration"]["false_claims"]["high"] < 0.05
+
+
+def test_whether_optimisations_travel_is_the_recorded_campaign():
+    result = json.loads((REPOSITORY / "docs" / "portability.json").read_text())
+    assert (REPOSITORY / "docs" / "portability.md").read_text() == portability_page.page(result), (
+        "run `python -m explorer.bench.portability_page docs/portability.json > docs/portability.md`"
+    )
+    own = [c for c in result["cells"] if c["row"] == c["column"]]
+    assert len(own) >= 20
+    assert all(cell["delta"]["verdict"] != "SLOWER" for cell in own)
 
 
 def test_links_in_the_readme_exist():
