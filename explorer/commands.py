@@ -1,21 +1,28 @@
-"""What each command prints: a JSON document with the keys others build on, or a few readable lines."""
+"""What each command does and prints: a JSON document with the keys others build on, or a few readable lines."""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from argparse import Namespace
 from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from explorer.errors import InputError, RewriteError, RuntimeFailure, WorkerError
+from explorer.printing import (
+    candidate_row,
+    delta_text,
+    deltas_text,
+    print_result,
+    say,
+    show_progress,
+    tensor_row,
+)
 
 if TYPE_CHECKING:
-    from explorer.graph import TensorInfo
-    from explorer.runtime import Delta, Measurer, Progress
-    from explorer.session import CandidateRow, Session
+    from explorer.runtime import Measurer
+    from explorer.session import Session
     from explorer.session.optimise import OptimiseEvent
 
 BENCHMARKS = {
@@ -43,8 +50,8 @@ def inspect(arguments: Namespace) -> int:
         "parameters": summary.parameters,
         "flops": summary.flops,
         "known_flops": summary.known_flops,
-        "inputs": [_tensor(t) for t in summary.inputs],
-        "outputs": [_tensor(t) for t in summary.outputs],
+        "inputs": [tensor_row(t) for t in summary.inputs],
+        "outputs": [tensor_row(t) for t in summary.outputs],
         "opset": dict(summary.opset),
         "warnings": list(summary.notices),
     }
@@ -81,7 +88,7 @@ def candidates(arguments: Namespace) -> int:
             "rejections": rejections if arguments.rejections else [],
         }
     lines = [f"{len(rows)} candidates in {snapshot.name}"]
-    lines += [f"{row.id}  [{row.numeric_class}]  {row.candidate.summary}  {_both(row)}" for row in rows]
+    lines += [f"{row.id}  [{row.numeric_class}]  {row.candidate.summary}  {deltas_text(row)}" for row in rows]
     if arguments.rejections:
         lines += [f"not {r.rule} at {'+'.join(r.nodes)}: {r.reason}" for r in found]
     return print_result(arguments, data, lines)
@@ -308,60 +315,6 @@ def _same_interface(session: Session, other: Any) -> None:  # noqa: ANN401 (a Gr
         )
 
 
-def candidate_row(row: CandidateRow) -> dict[str, Any]:
-    """A row of the candidate table as plain values."""
-    candidate = row.candidate
-    return {
-        "id": row.id,
-        "rule": candidate.rule,
-        "family": row.family,
-        "numeric_class": candidate.numeric_class.value,
-        "portable": candidate.portable,
-        "nodes": list(candidate.nodes),
-        "summary": candidate.summary,
-        "bytes_delta": candidate.bytes_delta,
-        "predicted": None if row.predicted is None else row.predicted.to_json(),
-        "measured": None if row.measured is None else row.measured.to_json(),
-    }
-
-
-def _both(row: CandidateRow) -> str:
-    """Predicted and measured delta, those that are known."""
-    return "; ".join(delta_text(delta) for delta in (row.predicted, row.measured) if delta is not None)
-
-
-def _tensor(tensor: TensorInfo) -> dict[str, Any]:
-    return {
-        "name": tensor.name,
-        "dtype": tensor.dtype,
-        "shape": None if tensor.shape is None else list(tensor.shape),
-    }
-
-
-def delta_text(delta: Delta | None) -> str:
-    """A delta in one line; "" if there is none."""
-    if delta is None:
-        return ""
-    if delta.low == delta.high == 1.0:
-        return f"identical for the runtime ({delta.target})"
-    low, high = 100 * (delta.low - 1), 100 * (delta.high - 1)
-    where = f", {delta.target}" if " against " in delta.target else ""
-    return f"{delta.percent:+.1f} % ({low:+.1f} to {high:+.1f}), {delta.verdict.text}, {delta.source.value.lower()}, {delta.protocol}{where}"
-
-
-def say(text: str) -> None:
-    """A line to stderr."""
-    sys.stderr.write(text + "\n")
-
-
-def show_progress(progress: Progress) -> None:
-    """One line on a terminal that the next one replaces."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{progress.text} ({progress.done} of {progress.total})")
-        if progress.done >= progress.total:
-            sys.stderr.write("\r\x1b[K")
-
-
 def _say_event(event: OptimiseEvent, evaluated: list[dict[str, Any]]) -> None:
     from explorer.search import Evaluated, Failed, Finished, LeftOut, Taken
 
@@ -379,12 +332,3 @@ def _say_event(event: OptimiseEvent, evaluated: list[dict[str, Any]]) -> None:
         say(f"left out {event.move.label}: {event.reason}")
     elif isinstance(event, Finished):
         say(f"search ended: {event.reason}")
-
-
-def print_result(arguments: Namespace, data: dict[str, Any], lines: Iterable[str]) -> int:
-    """JSON or lines to stdout, as the command line asks for; returns the exit code."""
-    if arguments.json:
-        sys.stdout.write(json.dumps(data, indent=1) + "\n")
-    else:
-        sys.stdout.write("\n".join(lines) + "\n")
-    return 0

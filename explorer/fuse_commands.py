@@ -6,8 +6,8 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from explorer.commands import print_result
 from explorer.errors import InputError
+from explorer.printing import print_result
 from explorer.records import write_json
 
 if TYPE_CHECKING:

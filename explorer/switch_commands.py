@@ -5,8 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from explorer.commands import candidate_row, delta_text, open_session, print_result, say, show_progress
+from explorer.commands import open_session
 from explorer.errors import RuntimeFailure, WorkerError
+from explorer.printing import candidate_row, delta_text, print_result, say, show_progress
 
 if TYPE_CHECKING:
     from explorer.session import CandidateRow, Session

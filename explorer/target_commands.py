@@ -6,8 +6,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from explorer.commands import delta_text, open_session, print_result, remote_measurer, say, show_progress
+from explorer.commands import open_session, remote_measurer
 from explorer.errors import InputError
+from explorer.printing import delta_text, print_result, say, show_progress
 
 if TYPE_CHECKING:
     from explorer.runtime import Progress

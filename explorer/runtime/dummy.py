@@ -14,7 +14,8 @@ from explorer.runtime.environment import Environment
 from explorer.runtime.estimate import latency_from, measurement_from
 from explorer.runtime.executor import CancelToken, InlineExecutor
 from explorer.runtime.measurement import Latency, Measurement
-from explorer.runtime.measurer import Measurer, Request
+from explorer.runtime.measurer import Measurer
+from explorer.runtime.request import Request
 from explorer.runtime.samples import BASE, CONTROL, OTHER, Round
 from explorer.runtime.sampling import Clocks, sample_rounds
 from explorer.runtime.target import Target

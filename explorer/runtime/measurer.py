@@ -6,10 +6,9 @@ rest to an executor.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
@@ -22,10 +21,11 @@ from explorer.runtime.environment import Environment
 from explorer.runtime.estimate import identical
 from explorer.runtime.executor import CancelToken, WorkerExecutor, run_job
 from explorer.runtime.lane import JobOptions
-from explorer.runtime.measurement import FORMAT, Latency, Measurement, targets_text
+from explorer.runtime.measurement import FORMAT, Latency, Measurement
 from explorer.runtime.profile import Profile, profile_from
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress
 from explorer.runtime.protocol import Mode, Protocol
+from explorer.runtime.request import Request, feeds_digest
 from explorer.runtime.runtime_view import RuntimeView, runtime_view
 from explorer.runtime.store import ModelStore
 from explorer.runtime.target import Target
@@ -40,31 +40,6 @@ REFERENCE = "ort:level=disable,threads=1"
 """Where outputs are computed for comparison: a runtime's own optimiser can be wrong."""
 
 _RUN_TIMEOUT_S = 600.0
-_SHORTEST_LIMIT_S = 120.0
-_BUDGETS_UNTIL_HUNG = 10
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a timing job needs besides the models, validated."""
-
-    feeds: Feeds
-    target: Target
-    protocol: Protocol
-    progress: OnProgress
-    cancel: CancelToken | None
-    b_target: Target | None = None
-
-    @property
-    def arguments(self) -> tuple[Feeds, Target, Protocol]:
-        """The arguments of a timing job after the paths."""
-        return self.feeds, self.target, self.protocol
-
-    def options(self, what: str) -> JobOptions:
-        """Options of the job, with a time limit at which it must be hung."""
-        limit_s = max(_SHORTEST_LIMIT_S, _BUDGETS_UNTIL_HUNG * self.protocol.budget_ns / 1e9)
-        where = targets_text(self.target, self.b_target)
-        return JobOptions(f"{what} on {where}", limit_s, self.progress)
 
 
 class Measurer:
@@ -143,7 +118,7 @@ class Measurer:
             WorkerError: the worker crashed, hung or ran out of memory.
             Cancelled: ``cancel`` was set.
         """
-        request = _request(feeds, target, mode, progress, cancel, b_target)
+        request = Request.of(feeds, target, mode, progress, cancel, b_target)
         key = self._key("pair", (a, b), request) | {"absorb": absorb}
         known = None if fresh else self._cached(key, Measurement)
         if known is not None:
@@ -171,7 +146,7 @@ class Measurer:
         fresh: bool = False,
     ) -> Latency:
         """Time of one run of a graph; arguments and errors as in ``measure``."""
-        request = _request(feeds, target, mode, progress, cancel)
+        request = Request.of(feeds, target, mode, progress, cancel)
         key = self._key("latency", (graph,), request)
         known = None if fresh else self._cached(key, Latency)
         if known is not None:
@@ -371,18 +346,9 @@ class Measurer:
         self._cache.put(key, found)
         return found
 
-    def _key(self, kind: str, graphs: tuple[Graph, ...], request: Request) -> dict[str, Any]:
+    def _key(self, kind: str, graphs: Sequence[Graph], request: Request) -> dict[str, Any]:
         where = self.environment(request.target, request.cancel)
-        return {
-            "kind": kind,
-            "format": FORMAT,
-            "graphs": [graph.fingerprint() for graph in graphs],
-            "target": str(request.target),
-            **({"b_target": str(request.b_target)} if request.b_target else {}),
-            "protocol": request.protocol.to_json(),
-            "feeds": feeds_digest(request.feeds),
-            "environment": where.to_json(),
-        }
+        return request.key(kind, [graph.fingerprint() for graph in graphs], where)
 
     def _cached(self, key: Mapping[str, Any], kind: type[Result]) -> Result | None:
         value = self._cache.get(key)
@@ -393,32 +359,3 @@ class Measurer:
         except InputError:
             self._cache.remove(key)
             return None
-
-
-def _request(
-    feeds: Feeds,
-    target: str | Target,
-    mode: str | Mode | Protocol,
-    progress: OnProgress,
-    cancel: CancelToken | None,
-    b_target: str | Target | None = None,
-) -> Request:
-    target = Target.parse(target)
-    other = None if b_target is None else Target.parse(b_target)
-    if other is not None and (other.runtime, other.threads) != (target.runtime, target.threads):
-        raise InputError(
-            f"'{other}' and '{target}' cannot be compared in one measurement: sessions that take turns need the "
-            "same runtime and as many threads."
-        )
-    protocol = Protocol.of(mode).for_threads(target.threads)
-    return Request(as_feeds(feeds), target, protocol, progress, cancel, None if other == target else other)
-
-
-def feeds_digest(feeds: Feeds) -> str:
-    """Hash of names, types, shapes and contents of a set of inputs."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name, array in sorted(as_feeds(feeds).items()):
-        digest.update(repr((name, str(array.dtype), array.shape)).encode())
-        content = repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
-        digest.update(content)
-    return digest.hexdigest()

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from explorer.errors import Cancelled, InputError
-from explorer.fusion import (
-    KB,
-    FusionNetwork,
-    Optimum,
-    PlanFile,
-    PlanSearch,
-    Scheme,
-    fusion_network,
-    make_scheme,
-    make_search,
-    optimum_steps,
-    plan_json,
-)
+from explorer.errors import InputError
+from explorer.fusion import FusionNetwork, Optimum, PlanFile, Scheme, plan_json
 from explorer.fusion.dims import Size
 from explorer.graph import Graph
 from explorer.records import write_json
 from explorer.runtime.executor import CancelToken
-from explorer.runtime.progress import OnProgress, Progress, ignore_progress
+from explorer.runtime.progress import OnProgress, ignore_progress
 from explorer.session.fusion_choice import known_mask, weigh
+from explorer.session.fusion_finder import INSTANT_SECONDS, OPTIMUM_SECONDS, Note, PlanFinder
+from explorer.session.fusion_known import FusionKnown
 from explorer.session.fusion_values import (
     Choice,
     FoundPlan,
@@ -37,14 +25,7 @@ from explorer.session.fusion_values import (
     FusionState,
     FusionView,
     PlanFacts,
-    SearchCurve,
-    plan_label,
 )
-
-INSTANT_SECONDS = 0.3  # what a move of the buffer slider may take
-OPTIMUM_SECONDS = 60.0
-_TELL_SECONDS = 0.1
-Note = Callable[[], None]
 
 
 class Host(Protocol):
@@ -55,19 +36,6 @@ class Host(Protocol):
         """The graph as it is now."""
 
     dims: dict[str, int]
-
-
-@dataclass
-class _Known:
-    """What was found out about one graph."""
-
-    networks: dict[tuple[int, tuple[tuple[str, Size], ...]], FusionNetwork] = field(default_factory=dict)
-    schemes: dict[FusionSettings, Scheme] = field(default_factory=dict)
-    optima: dict[FusionSettings, Optimum] = field(default_factory=dict)
-    asked: set[FusionSettings] = field(default_factory=set)
-    slow: dict[str, int] = field(default_factory=dict)  # the least buffer whose optimum took long, by scheme
-    plans: dict[str, FoundPlan] = field(default_factory=dict)
-    curves: dict[str, SearchCurve] = field(default_factory=dict)
 
 
 class FusionBench:
@@ -82,7 +50,7 @@ class FusionBench:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._lock = threading.RLock()
-        self._known: WeakKeyDictionary[Graph, _Known] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Graph, FusionKnown] = WeakKeyDictionary()
         self._settings = FusionSettings(dims=tuple(sorted(host.dims.items())))
         self._chosen: tuple[str, ...] = ()
         self._weighed: tuple[object, Choice | None] = (None, None)
@@ -147,7 +115,7 @@ class FusionBench:
 
     def network(self) -> FusionNetwork:
         """The fusion network of the current graph; raises InputError where a dim is unknown."""
-        return self._network_for(self._settings)
+        return self._of_graph().network(self._host.graph, self._settings)
 
     def scheme(self) -> Scheme:
         """The cost model under the current settings; raises InputError if it is not for this graph."""
@@ -155,12 +123,7 @@ class FusionBench:
 
     def scheme_for(self, settings: FusionSettings) -> Scheme:
         """The cost model under any settings; raises InputError if it is not for this graph."""
-        with self._lock:
-            known = self._of_graph()
-            if settings not in known.schemes:
-                network = self._network_for(settings)
-                known.schemes[settings] = make_scheme(settings.scheme, network, settings.buffer_bytes / KB)
-            return known.schemes[settings]
+        return self._of_graph().scheme(self._host.graph, settings)
 
     def view(self) -> FusionView:
         """What there is under the current settings; works out what takes no time worth mentioning.
@@ -168,13 +131,11 @@ class FusionBench:
         That is a greedy plan, and the optimum where it is found within ``INSTANT_SECONDS``; where it is not,
         a plan of intervals, which is never worse than no fusion.
         """
-        settings = self._settings
+        settings, known = self._settings, self._of_graph()
         try:
-            scheme = self.scheme()
+            finder = self._primed(settings)
         except InputError as error:
             return FusionView(settings, str(error), plans=self._all_facts())
-        known = self._of_graph()
-        self._ask_instantly(settings, scheme, known)
         with self._lock:
             return FusionView(
                 settings=settings,
@@ -182,8 +143,8 @@ class FusionBench:
                 plans=self._all_facts(),
                 current=self._facts(self._current_label()),
                 compared=self._facts(self._compared),
-                choice=self._choice(scheme),
-                curves=tuple(curve for curve in known.curves.values() if curve.settings == settings),
+                choice=self._choice(finder.scheme),
+                curves=tuple(curve for curve in tuple(known.curves.values()) if curve.settings == settings),
                 optimum=known.optima.get(settings),
                 notice=self._notice,
             )
@@ -214,24 +175,8 @@ class FusionBench:
             InputError: the settings are not for this graph, or an option is wrong.
             Cancelled: ``cancel`` was set.
         """
-        settings, known = self._settings, self._of_graph()
-        scheme = self.scheme_for(settings)
-        self._ask_instantly(settings, scheme, known)
-        if name == "exact":
-            best = self.find_optimum(progress, cancel)
-            return self._keep(known, FoundPlan.best(best, settings, seed))
-        searcher = make_search(name, scheme, seed=seed)
-        try:
-            self._run(searcher, budget, seed, settings, known, progress, cancel, note)
-        except Cancelled:
-            if searcher.plans:
-                self._keep(known, FoundPlan.searched(searcher, settings, seed, is_stopped=True))
-            raise
-        found = self._keep(known, FoundPlan.searched(searcher, settings, seed))
-        note()
-        if settings not in known.optima:
-            self.find_optimum(progress, cancel)
-        return found
+        finder = self._primed(self._settings)
+        return finder.search(name, budget, seed, progress, cancel, note)
 
     def find_optimum(
         self,
@@ -241,29 +186,14 @@ class FusionBench:
         time_limit_seconds: float = OPTIMUM_SECONDS,
     ) -> Optimum:
         """The optimum under the current settings, or a plan and a bound; arguments as for ``search``."""
-        settings, known = self._settings, self._of_graph()
-        scheme = self.scheme_for(settings)
-        if settings in known.optima and known.optima[settings].is_proved:
-            return known.optima[settings]
-        told = 0.0
-        for step in optimum_steps(scheme, time_limit_seconds=time_limit_seconds):
-            if time.monotonic() - told > _TELL_SECONDS:
-                told = time.monotonic()
-                text = f"{step.share:.0%} of the way to the optimum"
-                progress(Progress(round(100 * step.share), 100, text))
-            if step.optimum is not None:
-                with self._lock:
-                    known.optima[settings] = step.optimum
-            elif cancel is not None and cancel.is_set():
-                raise Cancelled("The search for the optimum was stopped.")
-        return known.optima[settings]
+        return self._finder(self._settings).optimum(progress, cancel, time_limit_seconds)
 
     # Keeping
 
     def export(self, path: str | Path, label: str | None = None) -> Path:
         """Write a plan (the current one by default) as JSON, to be read by ``load_plan``."""
         found = self._need_current() if label is None else self._find(label)
-        facts = PlanFacts.of(found, self._of_graph().optima.get(found.settings))
+        facts = self._of_graph().facts(found)
         extra = {
             "search": found.search,
             "seed": found.seed,
@@ -285,11 +215,10 @@ class FusionBench:
         given = PlanFile.read(path)
         dims = given.dims or self._settings.dims
         settings = FusionSettings(given.scheme, given.capacity_bytes, given.element_bytes, dims)
-        given.check(self._network_for(settings))
-        plan = given.plan(self.scheme_for(settings))
-        known = self._of_graph()
-        self._ask_instantly(settings, plan.scheme, known)
-        found = self._keep(known, FoundPlan.given(plan, settings, Path(path).name))
+        given.check(self._of_graph().network(self._host.graph, settings))
+        finder = self._primed(settings)
+        plan = given.plan(finder.scheme)
+        found = self._keep(finder.known, FoundPlan.given(plan, settings, Path(path).name))
         self.use(found.label)
         return found
 
@@ -305,7 +234,7 @@ class FusionBench:
             shown = {current, self._compared}
             plans = tuple(f for f in known.plans.values() if _is_work(f) or f.label in shown)
             settings = {self._settings, *(f.settings for f in plans)}
-            optima = {one: best for one, best in known.optima.items() if one in settings}
+            optima = {one: best for one, best in tuple(known.optima.items()) if one in settings}
             return FusionState(self._settings, self._chosen, plans, optima, current, self._compared)
 
     def recall(self, state: FusionState) -> None:
@@ -323,80 +252,22 @@ class FusionBench:
 
     # Inside
 
-    def _of_graph(self) -> _Known:
+    def _of_graph(self) -> FusionKnown:
         with self._lock:
-            return self._known.setdefault(self._host.graph, _Known())
+            return self._known.setdefault(self._host.graph, FusionKnown())
 
-    def _network_for(self, settings: FusionSettings) -> FusionNetwork:
-        key = (settings.element_bytes, settings.dims)
+    def _finder(self, settings: FusionSettings) -> PlanFinder:
+        known = self._of_graph()
+        return PlanFinder(settings, known.scheme(self._host.graph, settings), known, self._keep)
+
+    def _primed(self, settings: FusionSettings) -> PlanFinder:
+        """With what is found at once; raises InputError if the settings are not for this graph."""
+        finder = self._finder(settings)
         with self._lock:
-            known = self._of_graph()
-            if key not in known.networks:
-                graph = self._host.graph
-                known.networks[key] = fusion_network(graph, element_bytes=key[0], dims=dict(key[1]))
-            return known.networks[key]
+            finder.at_once()
+        return finder
 
-    def _run(
-        self,
-        searcher: PlanSearch,
-        budget: int,
-        seed: int,
-        settings: FusionSettings,
-        known: _Known,
-        progress: OnProgress,
-        cancel: CancelToken | None,
-        note: Note,
-    ) -> None:
-        label = plan_label(searcher.name, settings, budget, seed)
-        points: list[tuple[int, int]] = []
-        told = 0.0
-        for event in searcher.events(budget, cancel.is_set if cancel is not None else None):
-            if not points or event.best_bytes < points[-1][1]:
-                points.append((event.plans, event.best_bytes))
-            is_last = event.is_done or event.plans >= budget
-            if is_last or time.monotonic() - told > _TELL_SECONDS:
-                told = time.monotonic()
-                shown = (
-                    tuple(points)
-                    if points[-1][0] == event.plans
-                    else (*points, (event.plans, event.best_bytes))
-                )
-                known.curves[label] = SearchCurve(label, settings, shown)
-                text = f"{event.plans} of {budget} plans, best {event.best_bytes / KB:,.2f} KB"
-                progress(Progress(event.plans, budget, text))
-                note()
-
-    def _ask_instantly(self, settings: FusionSettings, scheme: Scheme, known: _Known) -> None:
-        """A greedy plan, and the optimum or else a plan of intervals; asked once for each setting."""
-        with self._lock:
-            if settings in known.asked:
-                return
-            known.asked.add(settings)
-        search = make_search("greedy", scheme)
-        search.run(1)
-        greedy = self._keep(known, FoundPlan.searched(search, settings, 0), is_news=False)
-        if not self._find_at_once(settings, scheme, known):
-            intervals = FoundPlan.of_intervals(scheme, settings, INSTANT_SECONDS / 2)
-            if intervals.plan.dram_bytes < greedy.plan.dram_bytes:
-                self._keep(known, intervals, is_news=False)
-
-    def _find_at_once(self, settings: FusionSettings, scheme: Scheme, known: _Known) -> bool:
-        """Whether the optimum is known, or found within the time a move of the slider may take."""
-        if settings in known.optima:
-            return True
-        if settings.buffer_bytes >= known.slow.get(settings.scheme, settings.buffer_bytes + 1):
-            return False
-        deadline = time.monotonic() + INSTANT_SECONDS
-        for step in optimum_steps(scheme, time_limit_seconds=OPTIMUM_SECONDS):
-            if step.optimum is not None:
-                known.optima[settings] = step.optimum
-                self._keep(known, FoundPlan.best(step.optimum, settings), is_news=False)
-            elif time.monotonic() > deadline:
-                known.slow[settings.scheme] = settings.buffer_bytes
-                return False
-        return True
-
-    def _keep(self, known: _Known, found: FoundPlan, *, is_news: bool = True) -> FoundPlan:
+    def _keep(self, known: FusionKnown, found: FoundPlan, *, is_news: bool = True) -> FoundPlan:
         """Note a plan and work with it; what nobody asked for does not push aside what somebody did."""
         with self._lock:
             now = known.plans.get(self._current.get(found.settings, ""))
@@ -419,20 +290,16 @@ class FusionBench:
         return self._find(label)
 
     def _find(self, label: str) -> FoundPlan:
-        found = self._of_graph().plans.get(label)
-        if found is None:
-            raise InputError(f"There is no plan '{label}' of this graph; choose one of the list.")
-        return found
+        return self._of_graph().find(label)
 
     def _facts(self, label: str) -> PlanFacts | None:
         known = self._of_graph()
-        found = known.plans.get(label)
-        return None if found is None else PlanFacts.of(found, known.optima.get(found.settings))
+        return known.facts(known.plans[label]) if label in known.plans else None
 
     def _all_facts(self) -> tuple[PlanFacts, ...]:
         known = self._of_graph()
         with self._lock:
-            return tuple(PlanFacts.of(f, known.optima.get(f.settings)) for f in known.plans.values())
+            return tuple(map(known.facts, known.plans.values()))
 
     def _choice(self, scheme: Scheme) -> Choice | None:
         mask = known_mask(scheme.network, self._chosen)

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from threading import RLock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from explorer.cost import OperatorSum
 from explorer.errors import Cancelled, InputError, RewriteError, RuntimeFailure, WorkerError
-from explorer.graph import Feeds, Graph
-from explorer.rewrite import Candidate, RuleSet, apply
-from explorer.runtime import Delta, Latency, Measurement, Measurer, Mode, Target
-from explorer.runtime import Protocol as Timing
+from explorer.rewrite import apply
+from explorer.runtime import Delta, Latency, Measurement, Mode, Protocol
 from explorer.runtime.executor import CancelToken
 from explorer.runtime.measurement import targets_text
 from explorer.runtime.operators import OperatorTimes
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress, part_of
-from explorer.session.history import History
-from explorer.session.memory import CandidateKey, Memory
-from explorer.session.observed import Observed
-from explorer.session.ranking import Ranking
+from explorer.session.state import State
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from explorer.runtime.profile import Profile
     from explorer.runtime.region_time import RegionTime
     from explorer.runtime.roofs import Roofs
@@ -35,77 +26,21 @@ if TYPE_CHECKING:
     from explorer.session.portability import Plan
 
 
-class Known:
-    """What has been found out so far and is not saved: by graph and target, or by place as well.
-
-    Attributes:
-        profiles: which node costs what.
-        roofs: what a target reaches at best, by target.
-        views: the graph as the runtime executes it.
-        unpredicted: why a candidate could not be predicted.
-        operators: times of operators alone, by target.
-        matrix: the portability matrix as far as it was filled, or read from a file.
-        ranking: which candidates promise most before anything is known of them.
-    """
-
-    def __init__(self) -> None:
-        self.profiles: dict[tuple[str, str], Profile] = {}
-        self.roofs: dict[str, Roofs] = {}
-        self.views: dict[tuple[str, str], RuntimeView] = {}
-        self.unpredicted: dict[CandidateKey, str] = {}
-        self.operators: dict[str, OperatorTimes] = {}
-        self.matrix: Matrix | None = None
-        self.ranking = Ranking()
-
-
-class _Host(Protocol):
-    """What is needed of a session."""
-
-    measurer: Measurer
-    _memory: Memory
-    _lock: RLock
-
-    @property
-    def known(self) -> Known: ...
-    @property
-    def original(self) -> Graph: ...
-    @property
-    def graph(self) -> Graph: ...
-    @property
-    def history(self) -> History: ...
-    @property
-    def protocol(self) -> Timing: ...
-    @property
-    def target(self) -> Target: ...
-    @property
-    def rules(self) -> RuleSet: ...
-    def feeds(self) -> Feeds: ...
-    def candidates(self) -> tuple[Candidate, ...]: ...
-    def find(self, identifier: str) -> Candidate: ...
-    def _key(self, base: Graph, place: str) -> CandidateKey: ...
-    def _changing(self) -> AbstractContextManager[None]: ...
-
-
-class Insights(Observed):
+class Insights(State):
     """Commands of ``Session`` that look and do not touch."""
 
-    @cached_property
-    def known(self) -> Known:
-        """Results of the commands below; a screen reads them, never waits for them."""
-        return Known()
-
-    def measured(self: _Host, place: str) -> Measurement | None:
+    def measured(self, place: str) -> Measurement | None:
         """The measurement of a candidate of the current graph on the current target."""
         return self._memory.candidates.get(self._key(self.graph, place))
 
-    def total(self: _Host) -> Measurement | None:
+    def total(self) -> Measurement | None:
         """The measurement of the current graph against the original, if it was made."""
         start = self.history.start_target(self.target)
         return self._memory.totals.get((self.graph.fingerprint(), targets_text(start, self.target)))
 
     def measure_total(
-        self: _Host,
-        mode: str | Mode | Timing | None = None,
+        self,
+        mode: str | Mode | Protocol | None = None,
         progress: OnProgress = ignore_progress,
         cancel: CancelToken | None = None,
     ) -> Measurement:
@@ -124,11 +59,11 @@ class Insights(Observed):
             self._memory.totals[after.fingerprint(), found.delta.target] = found
         return found
 
-    def latency(self: _Host, mode: str | Mode = Mode.SCREENING) -> Latency:
+    def latency(self, mode: str | Mode = Mode.SCREENING) -> Latency:
         """Time of one run of the current graph."""
         return self.measurer.latency(self.graph, self.feeds(), self.target, mode)
 
-    def profile(self: _Host, cancel: CancelToken | None = None, *, fresh: bool = False) -> Profile:
+    def profile(self, cancel: CancelToken | None = None, *, fresh: bool = False) -> Profile:
         """Which node of the current graph costs what on the target, by the runtime's own profiler.
 
         Raises:
@@ -141,7 +76,7 @@ class Insights(Observed):
             self.known.profiles[graph.fingerprint(), str(target)] = found
         return found
 
-    def roofs(self: _Host, cancel: CancelToken | None = None) -> Roofs:
+    def roofs(self, cancel: CancelToken | None = None) -> Roofs:
         """The target's own limits of computing and of moving data, for a roofline diagram."""
         from explorer.runtime.roofs import measure_roofs
 
@@ -150,7 +85,7 @@ class Insights(Observed):
             self.known.roofs[found.target] = found
         return found
 
-    def runtime_view(self: _Host, cancel: CancelToken | None = None) -> RuntimeView:
+    def runtime_view(self, cancel: CancelToken | None = None) -> RuntimeView:
         """The current graph as the runtime executes it, linked to the nodes it was made of.
 
         Raises:
@@ -164,7 +99,7 @@ class Insights(Observed):
         return found
 
     def measure_region(
-        self: _Host,
+        self,
         identifier: str,
         mode: str | Mode = Mode.SCREENING,
         progress: OnProgress = ignore_progress,
@@ -183,7 +118,7 @@ class Insights(Observed):
         return measure_region(graph, result, self.feeds(), self.measurer, self.target, mode, progress, cancel)
 
     def absorb(
-        self: _Host, progress: OnProgress = ignore_progress, cancel: CancelToken | None = None
+        self, progress: OnProgress = ignore_progress, cancel: CancelToken | None = None
     ) -> dict[str, bool]:
         """Ask for every candidate whether the runtime does it already (place -> yes or no).
 
@@ -207,12 +142,12 @@ class Insights(Observed):
                 self._memory.absorbed[graph.fingerprint(), candidate.place, str(target)] = found
         return answers
 
-    def absorbed(self: _Host, place: str) -> bool | None:
+    def absorbed(self, place: str) -> bool | None:
         """Whether the target's optimiser does a candidate already; None if nobody has asked."""
         return self._memory.absorbed.get(self._key(self.graph, place))
 
     def predict(
-        self: _Host,
+        self,
         progress: OnProgress = ignore_progress,
         cancel: CancelToken | None = None,
         *,
@@ -260,16 +195,16 @@ class Insights(Observed):
             found[candidate.place] = delta
         return found
 
-    def predicted(self: _Host, place: str) -> Delta | None:
+    def predicted(self, place: str) -> Delta | None:
         """The predicted delta of a candidate of the current graph on the current target, if there is one."""
         return self._memory.predicted.get(self._key(self.graph, place))
 
-    def unpredicted(self: _Host, place: str) -> str:
+    def unpredicted(self, place: str) -> str:
         """Why a candidate could not be predicted; "" if that is not so."""
         return self.known.unpredicted.get(self._key(self.graph, place), "")
 
     def portability(
-        self: _Host,
+        self,
         plan: Plan,
         progress: OnProgress = ignore_progress,
         cancel: CancelToken | None = None,
@@ -295,7 +230,7 @@ class Insights(Observed):
 
         return portability_of(self, plan, progress, cancel, note)  # type: ignore[arg-type]  # a session is a host
 
-    def read_matrix(self: _Host, path: str | Path) -> Matrix:
+    def read_matrix(self, path: str | Path) -> Matrix:
         """Show a portability matrix that was written earlier, here or by the command line.
 
         Raises:
@@ -308,7 +243,7 @@ class Insights(Observed):
             self.known.matrix = found
         return found
 
-    def write_matrix(self: _Host, path: str | Path) -> Path:
+    def write_matrix(self, path: str | Path) -> Path:
         """Write the portability matrix: as a page of its own if the name ends in .html, else as JSON.
 
         Raises:
@@ -319,9 +254,6 @@ class Insights(Observed):
         if self.known.matrix is None:
             raise InputError("There is no portability matrix yet: measure one, or load one.")
         return write_matrix(self.known.matrix, path)
-
-    def _key(self: _Host, base: Graph, place: str) -> CandidateKey:
-        return base.fingerprint(), place, str(self.target)
 
 
 def _stop_if(cancel: CancelToken | None) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from explorer.graph import Graph
 from explorer.runtime import CancelToken, Measurer
-from explorer.runtime.measurer import feeds_digest
+from explorer.runtime.request import feeds_digest
 
 Inputs = dict[str, np.ndarray]
 

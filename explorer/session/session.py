@@ -12,16 +12,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-import numpy as np
-
-from explorer.errors import CandidateError, VerificationError
-from explorer.graph import Graph, GraphDiff, diff, load, make_feeds
+from explorer.errors import VerificationError
+from explorer.graph import Graph, GraphDiff, diff, load
 from explorer.rewrite import (
     Candidate,
-    Enumeration,
     EquivalenceReport,
     NumericClass,
-    RuleSet,
     check_equivalence,
     loosest,
 )
@@ -30,16 +26,14 @@ from explorer.runtime.executor import CancelToken
 from explorer.runtime.progress import OnProgress, ignore_progress
 from explorer.search import FREEZE, Step, Trajectory
 from explorer.session.costs import MEASURED
-from explorer.session.history import Entry, History, Switched
+from explorer.session.history import Entry, Switched
 from explorer.session.insights import Insights
 from explorer.session.jobs import Job, Runner
-from explorer.session.memory import Memory
 from explorer.session.optimise import OptimiseEvent, optimise
 from explorer.session.reference import Reference
 from explorer.session.screening import measure_all
-from explorer.session.sites import Sites, rules_on_offer
 from explorer.session.snapshot import Snapshot
-from explorer.session.switches import Switches, check_switch, is_switch, outcome
+from explorer.session.switches import check_switch, outcome
 from explorer.session.taking import ExportResult, export, trajectory
 from explorer.session.view import take_snapshot
 
@@ -80,20 +74,12 @@ class Session(Insights):
         name: str | None = None,
         measurer: Measurer | None = None,
     ) -> None:
-        super().__init__()
-        self._target = Target.parse(target)
-        self._protocol = Protocol.of(protocol)
+        where, how = Target.parse(target), Protocol.of(protocol)
         graph = model if isinstance(model, Graph) else load(model, fill_weights=fill_weights, name=name)
+        super().__init__(graph, where, how, opt_in, dims, measurer or Measurer())
         self.origin = str(model) if isinstance(model, str | Path) else ""
         self.fill_weights = fill_weights
-        self.dims = dict(dims or {})
-        self.measurer = measurer or Measurer()
         self._owns_measurer = measurer is None
-        self._history = History.of(graph)
-        self._opt_in = opt_in
-        self._rejected: set[str] = set()
-        self._memory = Memory()
-        self._sites = Sites()
         self._reference = Reference(graph, self.measurer)
         self.runner = Runner(self._tell)
 
@@ -114,99 +100,6 @@ class Session(Insights):
         if self._owns_measurer:
             self.measurer.close()
 
-    # What is there
-
-    @property
-    def original(self) -> Graph:
-        """The graph as it was opened."""
-        return self._history.original
-
-    @property
-    def graph(self) -> Graph:
-        """The graph as it is now."""
-        return self._history.current
-
-    @property
-    def history(self) -> History:
-        """Accepted and undone rewrites."""
-        return self._history
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """Accepted rewrites, in order."""
-        return self._history.steps()
-
-    @property
-    def target(self) -> Target:
-        """Where time counts."""
-        return self._target
-
-    @target.setter
-    def target(self, spec: str | Target) -> None:
-        with self._changing():
-            self._target = Target.parse(spec)
-
-    @property
-    def protocol(self) -> Protocol:
-        """How candidates and totals are timed unless a command says otherwise."""
-        return self._protocol
-
-    @protocol.setter
-    def protocol(self, value: str | Mode | Protocol) -> None:
-        with self._changing():
-            self._protocol = Protocol.of(value)
-
-    @property
-    def rules(self) -> RuleSet:
-        """The rules on offer."""
-        return rules_on_offer(self._opt_in)
-
-    @property
-    def opt_in(self) -> bool:
-        """Whether rules of class D and A are offered."""
-        return self._opt_in
-
-    @opt_in.setter
-    def opt_in(self, value: bool) -> None:
-        with self._changing():
-            self._opt_in = value
-
-    @property
-    def rejected(self) -> frozenset[str]:
-        """Places the user does not want rewritten."""
-        return frozenset(self._rejected)
-
-    def enumeration(self) -> Enumeration:
-        """Candidates and near misses of the current graph; seconds for a large graph not seen before."""
-        return self._sites.find(self.graph, self._opt_in)
-
-    def known_enumeration(self) -> Enumeration | None:
-        """The same if it has been made, else None; takes no time."""
-        return self._sites.known(self.graph, self._opt_in)
-
-    def prepare(self, *, opt_in: bool | None = None, cancel: CancelToken | None = None) -> None:
-        """Make the enumeration now, then its order, so that nobody waits for it later; for a background job.
-
-        Args:
-            opt_in: offer rules of class D and A from now on, or no longer; None leaves that as it is.
-            cancel: stops ordering when set.
-        """
-        graph, wanted = self.graph, self._opt_in if opt_in is None else opt_in
-        candidates = self._sites.find(graph, wanted).candidates
-        with self._changing():
-            self._opt_in = wanted
-        self.known.ranking.learn(graph, candidates, self.rules, cancel)
-        with self._changing():
-            pass  # the rows have another order
-
-    def candidates(self) -> tuple[Candidate, ...]:
-        """Every place where a rule on offer applies."""
-        return self.enumeration().candidates
-
-    def find(self, identifier: str) -> Candidate:
-        """A candidate of the current graph, or a switch, by id or place; raises CandidateError."""
-        return self.switches.get(identifier) if is_switch(identifier) else self.enumeration().find(identifier)
-
     def preview(self, identifier: str) -> tuple[Graph, GraphDiff]:
         """The graph after a candidate, and what differs from the current one."""
         result, _ = outcome(self.find(identifier), self.graph, self.rules)
@@ -225,10 +118,6 @@ class Session(Insights):
             return take_snapshot(self, self._number)
 
     # Measuring and checking
-
-    def feeds(self) -> dict[str, np.ndarray]:
-        """Seeded inputs of a realistic size, for measuring."""
-        return make_feeds(self.original, dims=self.dims)
 
     def measure(
         self,
@@ -330,42 +219,6 @@ class Session(Insights):
         self.extend(Entry(result, (step,), candidate.summary, report, kind, switched), base)
         return report
 
-    def extend(self, entry: Entry, base: Graph) -> None:
-        """Add an entry that was found and checked on a graph.
-
-        Raises:
-            CandidateError: that graph is no longer the current one, or the target has changed.
-        """
-        self._sites.find(entry.graph, self._opt_in)
-        with self._changing():
-            if self.graph is not base or (entry.switched and entry.switched.before != self._target):
-                raise CandidateError("Graph or target changed while the candidate was checked; choose again.")
-            self._history = self._history.push(entry)
-            self._target = entry.switched.after if entry.switched else self._target
-
-    def reject(self, identifier: str) -> None:
-        """Leave a place alone: searches and "measure all" skip it."""
-        with self._changing():
-            self._rejected.add(self.find(identifier).place)
-
-    def restore(self, identifier: str) -> None:
-        """Take a rejection back."""
-        with self._changing():
-            self._rejected.discard(self.find(identifier).place)
-
-    def undo(self, count: int = 1) -> None:
-        """Take back the last acceptances, with the targets they led to; harmless at the beginning."""
-        self._walk(-count)
-
-    def redo(self, count: int = 1) -> None:
-        """Accept again what was undone; harmless at the end."""
-        self._walk(count)
-
-    def _walk(self, by: int) -> None:
-        with self._changing():
-            self._target = self._history.target_after(by, self._target)
-            self._history = self._history.moved(by)
-
     # Searching
 
     def optimise(
@@ -418,11 +271,6 @@ class Session(Insights):
     # Beside rewrites
 
     @cached_property
-    def switches(self) -> Switches:
-        """Settings of the runtime, and freezing weights, that can be tried like rewrites."""
-        return Switches(self, self._changing)
-
-    @cached_property
     def fusion(self) -> FusionBench:
         """Fusion groups against a buffer, plans and their searches, on the current graph."""
         from explorer.session.fusion import FusionBench
@@ -437,12 +285,3 @@ class Session(Insights):
 
     def _open_candidates(self) -> list[Candidate]:
         return [c for c in self.candidates() if c.place not in self._rejected]
-
-    def memory(self) -> Memory:
-        """Measurements and predictions made so far."""
-        return self._memory.copy()
-
-    def recall(self, history: History, rejected: set[str], memory: Memory) -> None:
-        """Restore what a saved session remembers."""
-        with self._changing():
-            self._history, self._rejected, self._memory = history, set(rejected), memory.copy()

@@ -21,9 +21,9 @@ from explorer.runtime import (
 from explorer.runtime.backend import backend_for
 from explorer.runtime.cache import NoCache, ResultCache
 from explorer.runtime.dummy import PlantedMeasurer
-from explorer.runtime.measurer import Request, feeds_digest
 from explorer.runtime.progress import ignore_progress
 from explorer.runtime.protocol import Mode
+from explorer.runtime.request import Request, feeds_digest
 from explorer.runtime.store import ModelStore
 from tests.runtime.models import (
     BOMB,

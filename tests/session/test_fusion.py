@@ -201,7 +201,7 @@ def test_the_plan_of_another_model_is_refused_in_words(bench, tmp_path):
 
 
 def test_an_optimum_that_takes_long_is_left_to_a_job(bench, monkeypatch):
-    monkeypatch.setattr("explorer.session.fusion.INSTANT_SECONDS", -1.0)
+    monkeypatch.setattr("explorer.session.fusion_finder.INSTANT_SECONDS", -1.0)
     tried = []
 
     def endless(scheme, **_options):
@@ -210,7 +210,7 @@ def test_an_optimum_that_takes_long_is_left_to_a_job(bench, monkeypatch):
             yield OptimumProgress(0.1, 1.0)
 
     with monkeypatch.context() as patch:
-        patch.setattr("explorer.session.fusion.optimum_steps", endless)
+        patch.setattr("explorer.session.fusion_finder.optimum_steps", endless)
         assert bench.view().current.found.search == "greedy"
         assert bench.view().current.gap_ratio is None
         bench.configure(buffer_bytes=256 * KB)
@@ -223,7 +223,7 @@ def test_an_optimum_that_takes_long_is_left_to_a_job(bench, monkeypatch):
 
 def test_where_the_optimum_takes_long_the_plan_is_never_worse_than_no_fusion(session, bench, monkeypatch):
     """Under BRR a group that fills the buffer reads its weights again and again: greedy is worse than nothing."""
-    monkeypatch.setattr(bench, "_find_at_once", lambda *_: False)
+    monkeypatch.setattr("explorer.session.fusion_finder.PlanFinder._optimum_at_once", lambda *_: False)
     bench.configure(scheme="brr")
     view = bench.view()
     greedy, intervals = view.plans
