@@ -15,6 +15,15 @@ from tests.models import CASES
 from tests.rewrite.harness import graph_of
 
 STEPS = 6
+LARGER_OF_A_KIND = {
+    "vgg16",
+    "resnet101",
+    "resnet152",
+    "resnext50_32x4d",
+    "efficientnet_b3",
+    "mobilenet_v3_large",
+}
+"""The same sites as in a smaller sample (for VGG-16, in SqueezeNet), and much longer to walk."""
 
 
 def walk(graph, steps: int, seed: int) -> int:
@@ -47,7 +56,7 @@ def assert_same(incremental, full, after: str) -> None:
         assert got == wanted, f"another order of {kind} after {after}"
 
 
-@pytest.mark.parametrize("name", sample_names())
+@pytest.mark.parametrize("name", sorted(set(sample_names()) - LARGER_OF_A_KIND))
 def test_incremental_equals_full_on_samples(name):
     assert walk(load(name), steps=STEPS, seed=len(name)) >= STEPS // 2
 
@@ -73,11 +82,17 @@ def asked(monkeypatch, function):
     return questions
 
 
+@pytest.fixture(scope="module")
+def bert():
+    """A graph with many layers, and its scan."""
+    graph = load("bert_base")
+    return graph, scan(graph, all_rules())
+
+
 @pytest.mark.parametrize("rule", ["fuse-add-chain", "fold-attention-scale", "fuse-multi-head-attention"])
-def test_only_what_the_change_bears_on_is_asked_again(monkeypatch, rule):
+def test_only_what_the_change_bears_on_is_asked_again(monkeypatch, bert, rule):
     """Also where a mask or a weight that all layers read connects them."""
-    graph, rules = load("bert_base"), all_rules()
-    known = scan(graph, rules)
+    (graph, known), rules = bert, all_rules()
     found = [c for c in known.enumeration().candidates if c.rule == rule]
     result = apply(graph, found[len(found) // 2], rules)
     near = asked(monkeypatch, lambda: rescan(known, result, rules))
