@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from explorer.fusion import Blame, FusionNetwork, Plan
 from explorer.fusion.network import bits
@@ -29,6 +30,36 @@ def dram_edges(plan: Plan, summary: GraphSummary) -> dict[EdgeInfo, int]:
             if size:
                 found[edge] = size
     return found
+
+
+@dataclass(frozen=True)
+class PlanDifference:
+    """Which edges of the graph go through DRAM in one of two plans only.
+
+    Attributes:
+        only_a: bytes of the edge's tensor, for edges that plan B keeps on chip.
+        only_b: the same for edges that plan A keeps on chip.
+        both: edges that go through DRAM in both, by their bytes in plan A.
+    """
+
+    only_a: Mapping[EdgeInfo, int]
+    only_b: Mapping[EdgeInfo, int]
+    both: Mapping[EdgeInfo, int]
+
+
+def plan_difference(a: Plan, b: Plan, summary: GraphSummary) -> PlanDifference:
+    """Compare two plans of the same graph edge by edge; their settings may differ."""
+    in_a, in_b = dram_edges(a, summary), dram_edges(b, summary)
+    return PlanDifference(
+        only_a={edge: size for edge, size in in_a.items() if edge not in in_b},
+        only_b={edge: size for edge, size in in_b.items() if edge not in in_a},
+        both={edge: size for edge, size in in_a.items() if edge in in_b},
+    )
+
+
+def tensor_bytes(edges: Mapping[EdgeInfo, int]) -> int:
+    """Bytes of the tensors on these edges, a tensor with several readers counted once."""
+    return sum({(edge.source, edge.tensor): size for edge, size in edges.items()}.values())
 
 
 def blame_edges(blame: Blame, network: FusionNetwork, summary: GraphSummary) -> dict[EdgeInfo, int]:

@@ -14,6 +14,7 @@ from explorer.graph import Graph, GraphDiff
 from explorer.search import SWITCH, Proposed
 from explorer.session import JobState, OptimiseEvent, Session, Snapshot
 from explorer.ui.controller import Controller
+from explorer.ui.desk import Desk
 from explorer.ui.fuse_desk import FuseDesk
 from explorer.ui.graphview.units import count_text
 from explorer.ui.panels.candidates import CandidateActions, CandidatePanel
@@ -119,6 +120,7 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         do.on_search_reset = self.optimise.reset
         self.fuse = FuseDesk(do, self.graph, self._pump, self.strip)
         self.runtime = RuntimeDesk(do, self.graph, self.strip)
+        self._desks: dict[int, Desk] = {FUSE: self.fuse, RUNTIME: self.runtime}
         self.history = HistoryPanel(
             HistoryActions(
                 undo=guard(do.undo),
@@ -204,9 +206,9 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
             panel.focus(nodes)
         counts = self.candidates.table.at_focus(), self.near_misses.table.at_focus()
         self.node.show(self.graph.summary, nodes, *counts)
-        self.fuse.nodes_selected(nodes)
-        self.runtime.nodes_selected()
-        is_at_desk = self.fuse.is_shown or self.runtime.is_shown
+        for desk in self._desks.values():
+            desk.nodes_selected(nodes)
+        is_at_desk = any(desk.is_shown for desk in self._desks.values())
         if nodes and not is_at_desk and not self._is_filtering() and not self.controller.is_busy:
             self.tabs.selected_index = NODE
 
@@ -224,8 +226,11 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
     def _tab_shown(self, change: dict[str, int]) -> None:
         if change["new"] == OPTIMISE:
             self.strip.guard(self.optimise.show_chart)()
-        self.strip.guard(self.fuse.show)(change["new"] == FUSE)
-        self.strip.guard(self.runtime.show)(change["new"] == RUNTIME)
+        desks = self._desks.items()
+        for tab, desk in sorted(
+            desks, key=lambda item: item[0] == change["new"]
+        ):  # one leaves, then one comes
+            self.strip.guard(desk.show)(tab == change["new"])
 
     # Rendering, in the kernel's thread
 
@@ -255,8 +260,8 @@ class App(widgets.VBox):  # type: ignore[misc]  # ipywidgets is not typed
         if self.graph.render(snapshot):
             self.candidates.end_comparison()
             self._highlight_again()
-        self.fuse.render(snapshot)
-        self.strip.guard(self.runtime.render)(snapshot)
+        for desk in self._desks.values():
+            self.strip.guard(desk.render)(snapshot)
         self.strip.show_facts(facts_html(snapshot))
 
     def _highlight_again(self) -> None:

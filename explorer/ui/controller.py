@@ -98,7 +98,7 @@ class Controller:
         session = self.session
         if session is not None:
             self._drop_search()
-            self._start("Looking for rewrites", lambda job: session.prepare(opt_in=is_on, cancel=job.token))
+            self.start("Looking for rewrites", lambda job: session.prepare(opt_in=is_on, cancel=job.token))
 
     def prepare(self) -> None:
         """Look for rewrites of the current graph, in the background, unless that is being done."""
@@ -113,16 +113,14 @@ class Controller:
         """Time a candidate, in the background."""
         session = self.need_session()
         place = session.find(identifier).place
-        self._start(
-            f"Measuring {place}", lambda job: session.measure(identifier, None, job.report, job.token)
-        )
+        self.start(f"Measuring {place}", lambda job: session.measure(identifier, None, job.report, job.token))
 
     def measure_all(self, with_switches: bool = False) -> None:
         """Screen all candidates that are not rejected, in the background; switches first if wanted."""
         session, snapshot = self.need_session(), self.need_session().snapshot(wait=False)
         rows = (*(snapshot.switches if with_switches else ()), *snapshot.rows)
         wanted = [row.id for row in rows if not row.is_rejected]
-        self._start("Measuring all", lambda job: session.measure_all(wanted, job=job))
+        self.start("Measuring all", lambda job: session.measure_all(wanted, job=job))
 
     def find_switches(self) -> None:
         """Ask the runtime which of its own optimisers act on the graph, in the background."""
@@ -135,12 +133,12 @@ class Controller:
         session = self.need_session()
         only = [identifier] if identifier else None
         label = f"Predicting {session.find(identifier).place}" if identifier else "Predicting all"
-        self._start(label, lambda job: session.predict(job.report, job.token, only=only))
+        self.start(label, lambda job: session.predict(job.report, job.token, only=only))
 
     def profile(self) -> None:
         """Measure which node costs what, in the background."""
         session = self.need_session()
-        self._start("Timing each node", lambda job: session.profile(job.token))
+        self.start("Timing each node", lambda job: session.profile(job.token))
 
     def roofline(self) -> None:
         """Measure the target's roofs, and which node costs what if that is not known, in the background."""
@@ -153,7 +151,7 @@ class Controller:
             job.report(Progress(1, 2, "timing a matrix product and a pass over 32 MB"))
             session.roofs(job.token)
 
-        self._start("Measuring the roofline", measure)
+        self.start("Measuring the roofline", measure)
 
     def runtime_view(self) -> None:
         """Get the runtime's graph, then ask for every candidate whether it does it, in the background."""
@@ -163,18 +161,18 @@ class Controller:
             session.runtime_view(job.token)
             session.absorb(job.report, job.token)
 
-        self._start("Looking at what the runtime does", look)
+        self.start("Looking at what the runtime does", look)
 
     def portability(self, plan: Plan) -> None:
         """Fill the portability matrix, in the background."""
         session = self.need_session()
-        self._start("Portability", lambda job: session.portability(plan, job.report, job.token))
+        self.start("Portability", lambda job: session.portability(plan, job.report, job.token))
 
     def accept(self, identifier: str) -> None:
         """Check and accept a candidate, in the background."""
         session = self.need_session()
         place = session.find(identifier).place
-        self._start(f"Checking {place}", lambda job: session.accept(identifier, job.token))
+        self.start(f"Checking {place}", lambda job: session.accept(identifier, job.token))
 
     def toggle_rejection(self, identifier: str) -> None:
         """Leave a site alone, or take that back."""
@@ -190,7 +188,7 @@ class Controller:
             after, difference = session.preview(identifier)
             self._pump.post(partial(show, after, difference))
 
-        self._start("Preparing the comparison", prepare)
+        self.start("Preparing the comparison", prepare)
 
     # History
 
@@ -205,27 +203,27 @@ class Controller:
     def measure_total(self) -> None:
         """Time the current graph against the original, in the background."""
         session = self.need_session()
-        self._start("Measuring the total", lambda job: session.measure_total(None, job.report, job.token))
+        self.start("Measuring the total", lambda job: session.measure_total(None, job.report, job.token))
 
     def export(self, path: str) -> None:
         """Write the current graph as ONNX, in the background."""
-        session, place = self.need_session(), _need_path(path)
+        session, place = self.need_session(), need_path(path)
 
         def export(job: Job[None]) -> None:
             result = session.export(place, job.token)
             text = f"Wrote {result.path.resolve()}: {result.sentence()}."
             self._pump.post(partial(self._strip.notice, text))
 
-        self._start(f"Exporting to {place}", export)
+        self.start(f"Exporting to {place}", export)
 
     def save(self, path: str) -> None:
         """Write the session as JSON."""
-        written = self.need_session().save(_need_path(path)).resolve()
+        written = self.need_session().save(need_path(path)).resolve()
         self._strip.notice(f"Wrote {written}; open it again with Reopen, or explorer.open(session=…).")
 
     def reopen(self, path: str) -> None:
         """Go on with a saved session, in the background."""
-        self.open_model(_need_path(path))
+        self.open_model(need_path(path))
 
     # Searching
 
@@ -251,7 +249,7 @@ class Controller:
             self._drop_search()
             self._stepper = Stepper(session, budget, self._note, cost)
         stepper = self._stepper
-        self._searches.append(self._start(label, lambda job: function(stepper, job)))
+        self._searches.append(self.start(label, lambda job: function(stepper, job)))
 
     def _drop_search(self) -> None:
         self._stepper = None
@@ -263,6 +261,10 @@ class Controller:
         self._pump.notify()
 
     # Jobs
+
+    def start(self, label: str, function: Callable[[Job[Any]], Any]) -> Job[Any]:
+        """Run a command of the session in the background, after those started before."""
+        return self._start_on(self.need_session().runner, label, function)
 
     @property
     def is_busy(self) -> bool:
@@ -336,9 +338,6 @@ class Controller:
             self.session.close()
             self.session = None
 
-    def _start(self, label: str, function: Callable[[Job[Any]], Any]) -> Job[Any]:
-        return self._start_on(self.need_session().runner, label, function)
-
     def _start_on(self, runner: Runner, label: str, function: Callable[[Job[Any]], Any]) -> Job[Any]:
         self._strip.clear()
         return self._add(runner.start(label, function))
@@ -359,7 +358,8 @@ def _open(model: str | bytes, name: str | None, settings: dict[str, Any]) -> Ses
     return Session(graph, **settings)
 
 
-def _need_path(path: str) -> str:
+def need_path(path: str) -> str:
+    """The path without blanks around it; raises ExplorerError if nothing is left."""
     if not path.strip():
-        raise ExplorerError("Give the name of the file to write.")
+        raise ExplorerError("Give the name of the file.")
     return path.strip()

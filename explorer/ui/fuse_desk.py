@@ -8,9 +8,11 @@ from explorer.errors import ExplorerError
 from explorer.fusion.dims import read_dims
 from explorer.graph import GraphSummary
 from explorer.session import Job, Session, Snapshot
+from explorer.session.fusion_traffic import PlanDifference, plan_difference
 from explorer.session.fusion_values import FusionView
 from explorer.ui import fuse_overlays as overlays
-from explorer.ui.controller import Controller
+from explorer.ui.controller import Controller, need_path
+from explorer.ui.desk import Desk, names_of
 from explorer.ui.graphview import ScaleColouring
 from explorer.ui.panels.fuse import GROUP, FuseActions, FusePanel
 from explorer.ui.panels.graph import GraphPanel
@@ -18,7 +20,7 @@ from explorer.ui.pump import Pump
 from explorer.ui.strip import Strip
 
 
-class FuseDesk:
+class FuseDesk(Desk):
     """Works while its tab is on screen; leaving it takes every overlay off the graph.
 
     Args:
@@ -29,8 +31,8 @@ class FuseDesk:
     """
 
     def __init__(self, controller: Controller, graph: GraphPanel, pump: Pump, strip: Strip) -> None:
-        self._controller, self._graph, self._pump, self._strip = controller, graph, pump, strip
-        self.is_shown = False
+        super().__init__(controller, graph, strip)
+        self._pump = pump
         self._session: Session | None = None
         self._view: FusionView | None = None
         self._colour_before = "op"
@@ -56,19 +58,7 @@ class FuseDesk:
 
     # What the app says
 
-    def show(self, is_shown: bool) -> None:
-        """The tab was opened or left."""
-        if is_shown == self.is_shown:
-            return
-        self.is_shown = is_shown
-        if is_shown:
-            self._colour_before = self._graph.view.colour_by
-            self._graph.clear_site()
-            self.nodes_selected(tuple(self._graph.view.selection))
-        else:
-            self._take_off()
-
-    def render(self, _snapshot: Snapshot) -> None:
+    def render(self, snapshot: Snapshot) -> None:  # noqa: ARG002 (the bench has its own view)
         """The session or its graph changed."""
         session = self._controller.session
         if session is not self._session and session is not None:
@@ -97,8 +87,7 @@ class FuseDesk:
         if not self.is_shown or session is None or summary is None:
             return
         self._view = session.fusion.view()
-        operators = {node.id: node.operator for node in summary.nodes}
-        self.panel.render(self._view, lambda i: f"{i} {operators.get(i, '')}".strip(), session.original.name)
+        self.panel.render(self._view, names_of(summary), session.original.name)
         self.disable(self._controller.is_busy)
         self._draw(self._view, summary)
 
@@ -141,10 +130,7 @@ class FuseDesk:
             finally:
                 self._note()
 
-        self._strip.clear()
-        job = self._need().runner.start(f"Searching plans ({name.upper()})", search)
-        self._controller.jobs.append(job)
-        self._pump.notify()
+        self._controller.start(f"Searching plans ({name.upper()})", search)
 
     def _note(self) -> None:
         """Something is new; callable from any thread."""
@@ -162,15 +148,11 @@ class FuseDesk:
         self.refresh()
 
     def _export(self, path: str) -> None:
-        if not path.strip():
-            raise ExplorerError("Give the name of the file to write.")
-        written = self._need().fusion.export(path.strip())
+        written = self._need().fusion.export(need_path(path))
         self._strip.notice(f"Wrote the plan to {written.resolve()}.")
 
     def _load(self, path: str) -> None:
-        if not path.strip():
-            raise ExplorerError("Give the name of the plan's JSON file.")
-        found = self._need().fusion.load_plan(path.strip())
+        found = self._need().fusion.load_plan(need_path(path))
         self.refresh()
         self._strip.notice(f"Plan A is now {found.label}.")
 
@@ -178,13 +160,18 @@ class FuseDesk:
 
     def _draw(self, view: FusionView, summary: GraphSummary) -> None:
         canvas, facts = self._graph.view, self.panel.drawn_plan
+        found = self._difference(view, summary)
+        self.panel.show_difference(found, names_of(summary))
         plan = None if facts is None else facts.found.plan
         choice = view.choice if self.panel.mode.value == GROUP else None
         is_refused = choice is not None and choice.problem is not None
         is_group = choice is not None and choice.report is not None
-        canvas.set_groups(() if is_refused else overlays.hulls(plan, choice))
+        is_beside = self.panel.is_beside and found is not None
+        canvas.set_groups(() if is_refused or is_beside else overlays.hulls(plan, choice))
         if plan is None or is_refused:
             canvas.set_edge_values(None)
+        elif is_beside and found is not None:
+            canvas.set_edge_values(overlays.difference(found, summary))
         elif is_group and choice is not None and choice.operations > 1:
             canvas.set_edge_values(overlays.edge_blame(choice, plan, summary))
         else:
@@ -195,6 +182,11 @@ class FuseDesk:
             canvas.highlight(network.ids(network.mask(choice.path)), "in the way", dim=False)
         elif canvas.highlighted:
             canvas.clear_highlight()
+
+    def _difference(self, view: FusionView, summary: GraphSummary) -> PlanDifference | None:
+        if view.current is None or view.compared is None:
+            return None
+        return plan_difference(view.current.found.plan, view.compared.found.plan, summary)
 
     def _colour(self, blame: ScaleColouring | None) -> None:
         canvas = self._graph.view
@@ -209,12 +201,14 @@ class FuseDesk:
             canvas.offer(*others)
             canvas.colour(back if back in {"op", *(one.key for one in others)} else "op")
 
-    def _take_off(self) -> None:
+    def _entered(self) -> None:
+        self._colour_before = self._graph.view.colour_by
+        self._graph.clear_site()
+        self.nodes_selected(tuple(self._graph.view.selection))
+
+    def _left(self) -> None:
         canvas = self._graph.view
         canvas.set_groups(())
         canvas.set_edge_values(None)
         canvas.clear_highlight()
         self._colour(None)
-
-    def _need(self) -> Session:
-        return self._controller.need_session()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from explorer.fusion import KB, Plan
 from explorer.fusion.network import bits
 from explorer.graph import EdgeInfo, GraphSummary
-from explorer.session.fusion_traffic import blame_edges, dram_edges
+from explorer.session.fusion_traffic import PlanDifference, blame_edges, dram_edges
 from explorer.session.fusion_values import Choice
 from explorer.ui.bill.wire import kb_text
-from explorer.ui.graphview import EdgeValues, Group, ScaleColouring
-from explorer.ui.graphview.palette import GREY, RED
+from explorer.ui.graphview import EdgeClass, EdgeClasses, EdgeValues, Group, ScaleColouring
+from explorer.ui.graphview.palette import BLUE, GREY, RED
 
 BLAME = "blame"
 _CHOSEN = "currentcolor"
@@ -46,6 +46,23 @@ def traffic(plan: Plan, summary: GraphSummary) -> EdgeValues:
     return _values("DRAM traffic, KB", dram_edges(plan, summary), summary)
 
 
+def difference(found: PlanDifference, summary: GraphSummary) -> EdgeClasses:
+    """Edges that only one of two plans cuts, by plan, and those that both cut."""
+    kinds = (
+        ("in plan A only", found.only_a, RED, 5.0, ""),
+        ("in plan B only", found.only_b, BLUE, 5.0, "9,5"),
+        ("in both plans", found.both, GREY, 2.2, ""),
+    )
+    return EdgeClasses(
+        "Through DRAM",
+        [
+            EdgeClass(label, frozenset(_keys(edges, summary)), colour, width, dash)
+            for label, edges, colour, width, dash in kinds
+        ],
+        source="predicted; thin lines: on chip in both",
+    )
+
+
 def edge_blame(choice: Choice, plan: Plan, summary: GraphSummary) -> EdgeValues | None:
     """What a cut at each edge of the chosen group saves on chip; None if that is nothing anywhere."""
     if choice.blame is None or len(choice.blame.edges) == 0:
@@ -65,12 +82,15 @@ def node_blame(choice: Choice) -> ScaleColouring | None:
 
 
 def _values(title: str, found: Mapping[EdgeInfo, int], summary: GraphSummary) -> EdgeValues:
-    """Keyed as the scene names its ends: in0, out0 and so on for inputs and outputs of the graph."""
-    ends = {t.name: f"in{i}" for i, t in enumerate(summary.inputs)}
+    sizes = (size / KB for size in found.values())
+    return EdgeValues(title, dict(zip(_keys(found, summary), sizes, strict=True)), source=_SOURCE)
+
+
+def _keys(edges: Iterable[EdgeInfo], summary: GraphSummary) -> list[tuple[str, ...]]:
+    """Edges as the scene names their ends: in0, out0 and so on for inputs and outputs of the graph."""
+    ins = {t.name: f"in{i}" for i, t in enumerate(summary.inputs)}
     outs = {t.name: f"out{i}" for i, t in enumerate(summary.outputs)}
-    values: dict[tuple[str, ...], float] = {}
-    for edge, size in found.items():
-        source = edge.source or ends.get(edge.tensor, "")
-        target = edge.target or outs.get(edge.tensor, "")
-        values[source, target, edge.tensor] = size / KB
-    return EdgeValues(title, values, source=_SOURCE)
+    return [
+        (edge.source or ins.get(edge.tensor, ""), edge.target or outs.get(edge.tensor, ""), edge.tensor)
+        for edge in edges
+    ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from explorer.errors import ExplorerError
 from explorer.runtime import RuntimeView
 from explorer.runtime.profile import Kernel
 from explorer.session import Snapshot
 from explorer.session.portability import Plan
-from explorer.ui.controller import Controller
+from explorer.ui.controller import Controller, need_path
+from explorer.ui.desk import Desk, names_of
 from explorer.ui.panels.graph import GraphPanel
 from explorer.ui.panels.portability import PortabilityActions
 from explorer.ui.panels.runtime import ROOFLINE, VIEW, RuntimeActions, RuntimePanel
@@ -15,7 +15,7 @@ from explorer.ui.runtime_scene import executed_scene
 from explorer.ui.strip import Strip
 
 
-class RuntimeDesk:
+class RuntimeDesk(Desk):
     """Leaving the tab takes the comparison off the graph.
 
     Args:
@@ -25,8 +25,7 @@ class RuntimeDesk:
     """
 
     def __init__(self, controller: Controller, graph: GraphPanel, strip: Strip) -> None:
-        self._controller, self._graph, self._strip = controller, graph, strip
-        self.is_shown = False
+        super().__init__(controller, graph, strip)
         self._snapshot: Snapshot | None = None
         self._compared: RuntimeView | None = None
         self._seen: RuntimeView | None = None
@@ -52,16 +51,6 @@ class RuntimeDesk:
 
     # What the app says
 
-    def show(self, is_shown: bool) -> None:
-        """The tab was opened or left."""
-        if is_shown == self.is_shown:
-            return
-        self.is_shown = is_shown
-        if is_shown:
-            self._redraw()
-        else:
-            self._end_comparison()
-
     def render(self, snapshot: Snapshot) -> None:
         """The session has changed; a view that has just arrived is shown beside the model."""
         self._snapshot = snapshot
@@ -73,7 +62,7 @@ class RuntimeDesk:
             if self.is_shown and self.panel.section.value == VIEW:
                 self._compare(True)
 
-    def nodes_selected(self) -> None:
+    def nodes_selected(self, nodes: tuple[str, ...]) -> None:  # noqa: ARG002 (the graph has them)
         """Nodes were selected in the graph: their points get a ring."""
         if self.is_shown and self.panel.section.value == ROOFLINE:
             self._redraw()
@@ -82,14 +71,17 @@ class RuntimeDesk:
         """Nothing is measured while something else is."""
         self.panel.disable(is_busy=is_busy, is_open=self._controller.session is not None)
 
+    def _entered(self) -> None:
+        self._redraw()
+
+    def _left(self) -> None:
+        self._end_comparison()
+
     def _redraw(self) -> None:
         snapshot = self._snapshot
         if snapshot is None or not self.is_shown:
             return
-        operators = {node.id: node.operator for node in snapshot.summary.nodes}
-        self.panel.render(
-            snapshot, lambda i: f"{i} {operators.get(i, '')}".strip(), tuple(self._graph.view.selection)
-        )
+        self.panel.render(snapshot, names_of(snapshot.summary), tuple(self._graph.view.selection))
         self.disable(self._controller.is_busy)
 
     # What people do
@@ -128,17 +120,11 @@ class RuntimeDesk:
         self._controller.portability(plan)
 
     def _save(self, path: str) -> None:
-        session = self._controller.need_session()
-        self._strip.notice(f"Wrote {session.write_matrix(_need(path)).resolve()}.")
+        session = self._need()
+        self._strip.notice(f"Wrote {session.write_matrix(need_path(path)).resolve()}.")
 
     def _load(self, path: str) -> None:
-        matrix = self._controller.need_session().read_matrix(_need(path))
-        name = self._controller.need_session().original.name
+        matrix = self._need().read_matrix(need_path(path))
+        name = self._need().original.name
         if name not in matrix.models:
             self._strip.notice(f"This matrix is about {', '.join(matrix.models)}, not about {name}.")
-
-
-def _need(path: str) -> str:
-    if not path.strip():
-        raise ExplorerError("Give the name of the file.")
-    return path.strip()

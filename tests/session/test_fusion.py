@@ -8,12 +8,12 @@ import threading
 import pytest
 
 from explorer.errors import Cancelled, InputError
-from explorer.fusion import KB, OptimumProgress, PlanFile
+from explorer.fusion import KB, OptimumProgress, Plan, PlanFile
 from explorer.graph import load
 from explorer.runtime import InlineExecutor, Measurer
 from explorer.runtime.cache import NoCache
 from explorer.session import JobState, Session
-from explorer.session.fusion_traffic import blame_edges, dram_edges
+from explorer.session.fusion_traffic import blame_edges, dram_edges, plan_difference, tensor_bytes
 from explorer.session.view import summary_of
 from tests.models import model
 
@@ -265,6 +265,28 @@ def test_edges_carry_what_the_plan_moves(session, bench):
     assert moved["n17", "n18"] == 64 * 56 * 56 * 2  # to an operation that is left out
     assert moved["n20", "n21"] == 128 * 28 * 28 * 2
     assert ("n68", None) not in moved  # between operations that are left out
+
+
+def test_two_plans_differ_where_only_one_of_them_cuts(session, bench):
+    best, summary = bench.view().current.found.plan, summary_of(session.graph)
+    alone = Plan.layer_by_layer(best.scheme)
+    found = plan_difference(best, alone, summary)
+    assert found.only_a == {}  # what the best plan cuts, no fusion at all cuts as well
+    assert found.both == dram_edges(best, summary)
+    cut = {(e.source, e.target): size for e, size in found.only_b.items()}
+    assert cut["n5", "n6"] == 64 * 56 * 56 * 2
+    assert ("n4", "n5") not in cut  # BatchNormalization is folded
+    back = plan_difference(alone, best, summary)
+    assert (back.only_a, back.only_b) == (found.only_b, {})
+    same = plan_difference(best, best, summary)
+    assert (same.only_a, same.only_b) == ({}, {})
+
+
+def test_a_tensor_with_several_readers_counts_once(session, bench):
+    moved = dram_edges(bench.view().current.found.plan, summary_of(session.graph))
+    two = {e: size for e, size in moved.items() if e.source == "n3"}
+    assert [e.target for e in two] == ["n4", "n9"]
+    assert tensor_bytes(two) == 64 * 56 * 56 * 2
 
 
 def test_edges_carry_what_a_cut_would_save(session, bench):

@@ -472,7 +472,7 @@ def test_export_writes_checks_and_tells_where(driver: Driver, tmp_path: Path):
 def test_a_path_is_needed(driver: Driver, button: str):
     driver.app.history.export_path.value = driver.app.history.save_path.value = "  "
     driver.press(getattr(driver.app.history, button))
-    assert driver.app.strip.text == "Give the name of the file to write."
+    assert driver.app.strip.text == "Give the name of the file."
 
 
 def test_a_place_that_cannot_be_written_is_explained(driver: Driver):

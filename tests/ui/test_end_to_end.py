@@ -161,6 +161,25 @@ def test_themes_reach_every_part(lab: Lab) -> None:
     assert [a != b for a, b in zip(light, dark, strict=True)] == [True] * 3, seen
 
 
+def test_on_a_laptop_no_row_of_controls_wraps_and_no_tab_is_cut(lab: Lab) -> None:
+    app = opened(lab, "'squeezenet1_1'")
+    app.wait_open("squeezenet1_1")
+    tabs = app.app.locator(".explorer-side > .lm-TabBar .lm-TabBar-tabLabel")
+    rows = (
+        ("Accept", "Reject", "Before / after", "Measure", "Predict"),
+        ("Measure all", "Predict all", "Switches"),
+    )
+    for width, height in ((1280, 800), (1440, 900)):
+        lab.page.set_viewport_size({"width": width, "height": height})
+        for is_open in (True, False):  # JupyterLab's side bar
+            for names in rows:
+                tops = {round((app.button(name).bounding_box() or {"y": -1})["y"]) for name in names}
+                assert len(tops) == 1, (width, is_open, names)
+            cut = tabs.evaluate_all("(all) => all.filter((one) => one.scrollWidth > one.clientWidth).length")
+            assert cut == 0, (width, is_open)
+            lab.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+
+
 def test_a_model_larger_than_a_message_can_be_uploaded(lab: Lab, tmp_path: Path) -> None:
     path = save(explorer.load("resnet18"), tmp_path / "big.onnx")
     assert path.stat().st_size > 40e6

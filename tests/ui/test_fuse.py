@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 
 import pytest
 
@@ -12,8 +13,10 @@ from explorer.graph import load
 from explorer.runtime import InlineExecutor, Measurer
 from explorer.runtime.cache import NoCache
 from explorer.session import Session
+from explorer.session.fusion_traffic import plan_difference
 from explorer.ui.app import FUSE, HISTORY, NODE, App
-from explorer.ui.panels.fuse import GROUP, PLANS
+from explorer.ui.bill.wire import kb_text
+from explorer.ui.panels.fuse import BESIDE, GROUP, PLANS
 from tests.models import model
 
 
@@ -168,12 +171,47 @@ def test_two_plans_stand_side_by_side_and_either_is_drawn(app):
     panel.plan_b.value = "EXACT · LBDF, 128 KB"
     assert panel.table.value.count("<td>") == 3 * 3 + 4 * 2
     assert "5,973.75 KB" in panel.table.value
+    assert panel.drawn.value == BESIDE
+    panel.drawn.value = "a"
     drawn_a = list(app.graph.view.groups)
     panel.drawn.value = "b"
     assert app.graph.view.groups != drawn_a
     assert app.graph.view.groups[0]["label"] == "1 · 69.69 KB"
     panel.plan_b.value = ""
     assert app.graph.view.groups == drawn_a
+
+
+def test_who_picks_a_second_plan_sees_what_only_one_of_them_cuts(app):
+    panel, view = app.fuse.panel, app.graph.view
+    panel.mode.value = PLANS
+    panel.buffer.value = 1024 * KB
+    panel.plan_b.value = "EXACT · LBDF, 128 KB"
+    a, b = (facts.found.plan for facts in (panel._view.current, panel._view.compared))
+    assert [one["label"] for one in view.edge_values["classes"]] == [
+        "in plan A only",
+        "in plan B only",
+        "in both plans",
+    ]
+    found = plan_difference(a, b, app.graph.summary)
+    counts = Counter(view.edge_values["codes"])
+    assert counts[1] == len(found.only_b) > 0
+    assert counts[2] == len(found.both)
+    assert view.groups == []
+    assert f"B moves {kb_text(b.dram_bytes - a.dram_bytes)}" in panel.difference.value
+    assert "more than A." in panel.difference.value
+    edge = max(found.only_b, key=lambda one: found.only_b[one])
+    text, ends = panel.differing.options[1]
+    assert ends == (edge.source, edge.target)
+    panel.differing.value = ends
+    assert view.highlighted["nodes"] == list(ends)
+    assert view.highlighted["label"] == text.partition(":")[0] == "B only"
+    panel.plan_b.value = panel.plan_a.value
+    assert "Both plans move the same number of bytes." in panel.difference.value
+    assert "Both cut the same edges." in panel.difference.value
+    assert panel.differing.layout.display == "none"
+    panel.plan_b.value = ""
+    assert panel.difference.layout.display == "none"
+    assert view.edge_values["title"] == "DRAM traffic, KB"
 
 
 def test_a_plan_is_exported(app, tmp_path):

@@ -111,6 +111,11 @@ def test_lasso_blame_plans_stop_and_files_in_the_dark(lab: Lab) -> None:
     expect(table).to_contain_text("plans tried")
     app.app.get_by_role("combobox", name="Plan B", exact=True).select_option(index=1)
     expect(table.locator("tr").first).to_contain_text("B − A")
+    page.wait_for_function(f"() => {HOOK}.view.state.edges?.classes?.length === 3")
+    assert groups(page) == []
+    expect(page.locator(".eg-legend")).to_contain_text("in plan A only")
+    app.press("Draw A")
+    page.wait_for_function(f"() => {HOOK}.view.state.groups.length > 0")
     drawn = groups(page)
     app.press("Draw B")
     page.wait_for_function(

@@ -107,6 +107,8 @@ def test_a_target_that_is_not_on_the_list_is_added(opening: OpeningPanel, sessio
     session.target = "ort:level=all,threads=2,disabled=ConstantFolding"
     opening.render(session.snapshot())
     assert opening.target == str(session.target)
+    assert opening.runtime.label == "ONNX Runtime, all, 1 switched off"
+    assert opening.runtime.tooltip == session.target.label
 
 
 def test_after_a_failed_opening_the_list_shows_what_is_open(opening: OpeningPanel, session: Session):

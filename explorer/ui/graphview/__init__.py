@@ -11,13 +11,15 @@ from explorer.ui.graphview.colouring import (
     by_time,
 )
 from explorer.ui.graphview.diff import changes, compare
-from explorer.ui.graphview.overlays import EdgeValues, Group
+from explorer.ui.graphview.overlays import EdgeClass, EdgeClasses, EdgeValues, Group
 from explorer.ui.graphview.scene import EdgeStyle, Kind, Scene, SceneEdge, SceneNode, Status
 from explorer.ui.graphview.widget import GraphView
 
 __all__ = [
     "CategoryColouring",
     "Colouring",
+    "EdgeClass",
+    "EdgeClasses",
     "EdgeStyle",
     "EdgeValues",
     "GraphView",

@@ -14,7 +14,7 @@ from explorer.ui.graphview.blocks import Tree, build_tree
 from explorer.ui.graphview.colouring import Colouring, by_operator
 from explorer.ui.graphview.diff import changes, compare
 from explorer.ui.graphview.layout import Drawing, draw
-from explorer.ui.graphview.overlays import EdgeValues, Group, groups_wire
+from explorer.ui.graphview.overlays import EdgeClasses, EdgeValues, Group, groups_wire
 from explorer.ui.graphview.scene import Scene
 from explorer.ui.graphview.visible import View, around, first_open, visible
 from explorer.ui.graphview.wire import picture_wire, scene_wire
@@ -220,8 +220,8 @@ class GraphView(anywidget.AnyWidget):
         """Draw these groups as coloured hulls; an empty sequence removes them."""
         self.groups = groups_wire(groups)
 
-    def set_edge_values(self, values: EdgeValues | None) -> None:
-        """Draw edges by these values; None removes them."""
+    def set_edge_values(self, values: EdgeValues | EdgeClasses | None) -> None:
+        """Draw edges by these values, or in these classes; None removes them."""
         self.edge_values = values.wire(self._scene) if values is not None else {}
 
     def select(self, nodes: Iterable[str]) -> None:

@@ -84,18 +84,9 @@ class CandidatePanel:
         self.chosen = marked(widgets.HTML(), "chosen")
         self._show_selected()
         self.box = column(
-            marked(
-                row(
-                    self.accept,
-                    self.reject,
-                    self.compare,
-                    self.measure,
-                    self.measure_all,
-                    self.predict,
-                    self.predict_all,
-                    self.switches,
-                ),
-                "tight",
+            row(
+                marked(row(self.accept, self.reject, self.compare, self.measure, self.predict), "tight"),
+                marked(row(self.measure_all, self.predict_all, self.switches), "tight"),
             ),
             self.chosen,
             self.table,

@@ -12,12 +12,19 @@ import ipywidgets as widgets
 
 from explorer.fusion import KB
 from explorer.fusion.dims import dims_text
+from explorer.session.fusion_traffic import PlanDifference
 from explorer.session.fusion_values import FusionView, PlanFacts
 from explorer.ui.bill import Bill
 from explorer.ui.bill.wire import Names, kb_text
 from explorer.ui.chart import Chart
 from explorer.ui.chart.plans import plans_figure
-from explorer.ui.panels.fuse_text import choice_html, comparison_html, totals_html
+from explorer.ui.panels.fuse_text import (
+    choice_html,
+    comparison_html,
+    difference_html,
+    differing_edges,
+    totals_html,
+)
 from explorer.ui.panels.parts import button, column, field, marked, row
 
 _STYLE = (Path(__file__).parent / "fuse.css").read_text(encoding="utf-8")
@@ -33,7 +40,9 @@ _SEARCHES = (
     ("GREEDY, until full", "greedy"),
 )
 GROUP, PLANS = "Group", "Plans"
+BESIDE = "a|b"
 _NO_GROUP = ("chosen in the graph", "")
+_NO_EDGE: tuple[str, tuple[str, ...]] = ("none", ())
 
 
 @dataclass(frozen=True)
@@ -144,12 +153,19 @@ class FusePanel:
         self.plan_a = field(widgets.Dropdown(options=[("none", "")], description="Plan A"), grow=True)
         self.plan_b = field(widgets.Dropdown(options=[("none", "")], description="Plan B"), grow=True)
         self.plan_a.observe(self._unless_muted(lambda: act.use(self.plan_a.value)), "value")
-        self.plan_b.observe(self._unless_muted(lambda: act.compare(self.plan_b.value)), "value")
+        self.plan_b.observe(self._unless_muted(self._plan_b_picked), "value")
         self.drawn = marked(
-            widgets.ToggleButtons(options=(("Draw A", "a"), ("Draw B", "b"))), "fuse-mode", "fuse-drawn"
+            widgets.ToggleButtons(options=(("Draw A", "a"), ("Draw B", "b"), ("A against B", BESIDE))),
+            "fuse-mode",
+            "fuse-drawn",
         )
         self.drawn.observe(self._unless_muted(act.redraw), "value")
         self.table = marked(widgets.HTML(), "fuse-numbers")
+        self.difference = marked(widgets.HTML(), "fuse-choice")
+        self.differing = field(
+            widgets.Dropdown(options=[_NO_EDGE], description="Show an edge that differs"), grow=True
+        )
+        self.differing.observe(self._unless_muted(self._edge_picked), "value")
         self.path = field(widgets.Text(description="Plan A as JSON"), grow=True)
         self.export = button("Export", "Write plan A to this path", lambda: act.export(self.path.value))
         self.load = button("Load", "Take the plan at this path as plan A", lambda: act.load(self.path.value))
@@ -159,6 +175,8 @@ class FusePanel:
                     row(self.search, self.budget, self.seed, self.run, self.stop),
                     self.chart_box,
                     row(self.plan_a, self.plan_b, self.drawn),
+                    self.difference,
+                    self.differing,
                     self.table,
                     row(self.path, self.export, self.load),
                 ]
@@ -173,6 +191,27 @@ class FusePanel:
         if view is None:
             return None
         return view.compared if self.drawn.value == "b" and view.compared is not None else view.current
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether the graph shows what two plans do differently."""
+        has_two = self._view is not None and self._view.current and self._view.compared
+        return bool(has_two) and self.mode.value == PLANS and self.drawn.value == BESIDE
+
+    def show_difference(self, found: PlanDifference | None, names: Names) -> None:
+        """Say what the two plans do differently, and where; None if there are no two."""
+        view = self._view
+        two = None if view is None or not view.current or not view.compared else (view.current, view.compared)
+        self.difference.layout.display = self.differing.layout.display = "none" if two is None else ""
+        if found is None or two is None:
+            return
+        self.difference.value = difference_html(found, *two)
+        places = differing_edges(found, names)
+        with self._mute():
+            if tuple(self.differing.options) != (_NO_EDGE, *places):
+                self.differing.options = (_NO_EDGE, *places)
+        if not places:
+            self.differing.layout.display = "none"
 
     def render(self, view: FusionView, names: Names, name: str) -> None:
         """Show a view of the bench; ``names`` turns ids into what people read, ``name`` is the model's."""
@@ -228,6 +267,8 @@ class FusePanel:
         else:
             _set_options(self.plan_a, options, current.found.label)
         _set_options(self.plan_b, [*none, *options], "" if compared is None else compared.found.label)
+        for widget in (self.plan_a, self.plan_b):
+            widget.tooltip = widget.value or "none"
         self.drawn.layout.display = "none" if view.compared is None else ""
         if view.compared is None:
             self.drawn.value = "a"
@@ -256,6 +297,7 @@ class FusePanel:
             self.chart = Chart("Best DRAM traffic over proposed plans, and the optimum", height=190)
             self.chart_box.children = (self.chart,)
         self.chart_box.layout.display = "" if view.curves else "none"
+        self.chart_box.layout.order = "0" if view.compared is None else "1"  # comparing, it comes last
         if self.chart is not None and view.curves:
             self.chart.show(plans_figure(view.curves, view.optimum))
 
@@ -267,6 +309,17 @@ class FusePanel:
         is_group = self.mode.value == GROUP
         self.group_box.layout.display = "" if is_group else "none"
         self.plans_box.layout.display = "none" if is_group else ""
+
+    def _plan_b_picked(self) -> None:
+        """Who picks a plan to compare with wants to see what differs."""
+        with self._mute():
+            self.drawn.value = BESIDE if self.plan_b.value else "a"
+        self._actions.compare(self.plan_b.value)
+
+    def _edge_picked(self) -> None:
+        if self.differing.value:
+            text = next(text for text, value in self.differing.options if value == self.differing.value)
+            self._actions.point_at(self.differing.value, text.partition(":")[0])
 
     def _group_picked(self) -> None:
         if self.groups.value:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from explorer.fusion import KB
 from explorer.fusion.dims import with_example
+from explorer.graph import EdgeInfo
+from explorer.session.fusion_traffic import PlanDifference, tensor_bytes
 from explorer.session.fusion_values import Choice, FusionView, PlanFacts
-from explorer.ui.bill.wire import kb_text
+from explorer.ui.bill.wire import Names, kb_text
 from explorer.ui.panels.parts import muted
 
 HINT = (
@@ -16,6 +18,7 @@ HINT = (
     "or take a group of the plan from the list."
 )
 _MOST_REMOVED = 30
+_MOST_EDGES = 200
 
 
 def totals_html(view: FusionView) -> str:
@@ -110,6 +113,44 @@ def comparison_html(current: PlanFacts | None, compared: PlanFacts | None) -> st
     ]
     top = "".join(f"<th>{head}</th>" for head in heads)
     return f'<table class="explorer-fuse-table"><tr>{top}</tr>{"".join(lines)}</table>'
+
+
+def difference_html(found: PlanDifference, current: PlanFacts, compared: PlanFacts) -> str:
+    """What one plan cuts and the other does not, in three sentences."""
+    saved = current.dram_bytes - compared.dram_bytes
+    share = f" ({abs(saved) / current.dram_bytes:.1%})" if current.dram_bytes else ""
+    total = (
+        f"B moves {kb_text(abs(saved))}{share} {'less' if saved > 0 else 'more'} than A."
+        if saved
+        else "Both plans move the same number of bytes."
+    )
+    parts = [
+        f"Through DRAM in {name} only: {_edges_text(edges)}."
+        for name, edges in (("A", found.only_a), ("B", found.only_b))
+    ]
+    same = "" if found.only_a or found.only_b else " Both cut the same edges."
+    note = muted(
+        f"{' '.join(parts)} {len(found.both)} in both.{same} Predicted. A tensor that goes through DRAM is written and read again; weights are in the totals only."
+    )
+    return f'<div role="status"><b>{html.escape(total)}</b>{note}</div>'
+
+
+def differing_edges(found: PlanDifference, names: Names) -> list[tuple[str, tuple[str, ...]]]:
+    """Options of a list: an edge that one plan cuts, the largest first, and the nodes at its ends."""
+    both = [("A", *item) for item in found.only_a.items()] + [("B", *item) for item in found.only_b.items()]
+    options = []
+    for plan, edge, size in sorted(both, key=lambda item: -item[2])[:_MOST_EDGES]:
+        ends = tuple(one for one in (edge.source, edge.target) if one)
+        way = " → ".join(
+            (names(edge.source) if edge.source else "input", names(edge.target) if edge.target else "output")
+        )
+        options.append((f"{plan} only: {way}, {kb_text(size)}", ends))
+    return options
+
+
+def _edges_text(edges: Mapping[EdgeInfo, int]) -> str:
+    count = f"{len(edges)} edge{'' if len(edges) == 1 else 's'}"
+    return f"{count}, tensors of {kb_text(tensor_bytes(edges))}" if edges else "no edge"
 
 
 _SIZES: tuple[tuple[str, Callable[[PlanFacts], int]], ...] = (

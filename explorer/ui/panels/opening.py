@@ -126,7 +126,7 @@ class OpeningPanel:
     def _show_target(self, target: Target) -> None:
         plain = target.replace(threads=1)
         if str(plain) not in [value for _, value in self.runtime.options]:
-            self.runtime.options = (*target_options(), (plain.label, str(plain)))
+            self.runtime.options = (*target_options(), (_short(plain), str(plain)))
         self.runtime.value, self.threads.value = str(plain), target.threads
         self.runtime.tooltip = target.label
 
@@ -160,6 +160,12 @@ def _models(current: str) -> tuple[tuple[str, str], ...]:
     if current and current not in sample_names():
         first = ((current, _CURRENT),)
     return (*first, *samples, *((_kept_text(kept), str(kept.path)) for kept in recent()))
+
+
+def _short(target: Target) -> str:
+    """A target in few words; how many threads it has stands beside it."""
+    off = f"{len(target.disabled)} switched off" if target.disabled else ""
+    return ", ".join(filter(None, (backend_for(target.runtime).title, target.level, off)))
 
 
 def _kept_text(kept: Kept) -> str:

@@ -11,6 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from explorer.ui.graphview import (
+    EdgeClass,
+    EdgeClasses,
     EdgeValues,
     GraphView,
     Group,
@@ -341,7 +343,7 @@ def test_colours_have_a_legend_with_their_source(open_page: Open) -> None:
     assert commands(page) == [{"command": "colour", "argument": "time"}]
 
 
-def test_groups_and_edge_values_are_drawn(open_page: Open) -> None:
+def test_groups_values_and_classes_of_edges_are_drawn(open_page: Open) -> None:
     view = GraphView(chain(4))
     plain = pixels(open_page(view))
     view.set_groups([Group("g", "group 1", ["n0", "n1"])])
@@ -349,8 +351,17 @@ def test_groups_and_edge_values_are_drawn(open_page: Open) -> None:
     view.set_groups([])
     view.set_edge_values(EdgeValues("Score", {("n0", "n1"): 1.0, ("n1", "n2"): 0.1}))
     page = open_page(view)
-    assert len({plain, grouped, pixels(page)}) == 3
+    valued = pixels(page)
     assert "Score" in (page.locator(".eg-legend").text_content() or "")
+    only, both = frozenset({("n0", "n1")}), frozenset({("n1", "n2"), ("n2", "n3")})
+    view.set_edge_values(
+        EdgeClasses(
+            "Through DRAM", [EdgeClass("in A", only, "#D55E00"), EdgeClass("in both", both, "#7A8794")]
+        )
+    )
+    page = open_page(view)
+    assert len({plain, grouped, valued, pixels(page)}) == 4
+    assert "Through DRAMin A1in both2" in (page.locator(".eg-legend").text_content() or "")
 
 
 def test_stubs_lead_to_the_other_end(open_page: Open) -> None:

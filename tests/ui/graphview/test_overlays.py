@@ -6,6 +6,8 @@ import pytest
 from explorer.graph import describe, load
 from explorer.ui.graphview import (
     CategoryColouring,
+    EdgeClass,
+    EdgeClasses,
     EdgeValues,
     Group,
     ScaleColouring,
@@ -66,6 +68,15 @@ def test_edge_values_by_nodes_or_by_tensor() -> None:
     found = np.frombuffer(wire["values"], dtype=np.float32)
     np.testing.assert_array_equal(found, np.array([0.5, np.nan, 2], dtype=np.float32))
     assert list(wire["solid"]) == [1, 0, 0]
+
+
+def test_edges_in_classes_are_coded_the_first_class_first() -> None:
+    scene = scene_from([(0, 1), (1, 2), (0, 2)], 3)
+    first = EdgeClass("A only", frozenset({("n0", "n1")}), "#112233")
+    second = EdgeClass("both", frozenset({("n0", "n1"), ("n0", "n2", "t0")}), "#445566", 2.0, "9,5")
+    wire = EdgeClasses("Through DRAM", [first, second], "predicted").wire(scene)
+    assert list(wire["codes"]) == [0, 255, 1]
+    assert [(one["label"], one["dash"]) for one in wire["classes"]] == [("A only", ""), ("both", "9,5")]
 
 
 def test_without_a_choice_all_edges_are_solid() -> None:

@@ -1,6 +1,6 @@
 // Tool bar and legend: plain HTML beside the canvas. Texts are set as text, never as mark-up.
 
-import { EDGE_STOPS, markColour } from "./looks.js";
+import { EDGE_STOPS, edgeClassLook, markColour } from "./looks.js";
 import { formatValue } from "./units.js";
 
 export function element(tag, className, parent, text) {
@@ -146,6 +146,10 @@ export class Legend {
   _edges(state) {
     const { edges, theme } = state;
     element("div", "eg-legend-sub", this.node, edges.title);
+    if (edges.classes) {
+      this._edgeClasses(state);
+      return;
+    }
     const ramp = element("div", "eg-wedge", this.node);
     const stops = theme.dark ? EDGE_STOPS.dark : EDGE_STOPS.light;
     ramp.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
@@ -153,6 +157,21 @@ export class Legend {
     element("span", "", ticks, formatValue(0, edges.unit));
     element("span", "", ticks, formatValue(edges.high, edges.unit));
     if (edges.someDashed) element("div", "eg-source", this.node, "solid: selected, dashed: not");
+    if (edges.source) element("div", "eg-source", this.node, edges.source);
+  }
+
+  _edgeClasses(state) {
+    const { edges } = state;
+    const counts = new Map();
+    for (const code of edges.codes) counts.set(code, (counts.get(code) ?? 0) + 1);
+    for (const [code, one] of edges.classes.entries()) {
+      const row = element("div", "eg-item", this.node);
+      const { colour, width, dash } = edgeClassLook(state, one);
+      const sample = element("span", "eg-line", row);
+      sample.style.borderTop = `${width}px ${dash ? "dashed" : "solid"} ${colour}`;
+      element("span", "", row, one.label);
+      element("span", "eg-count", row, String(counts.get(code) ?? 0));
+    }
     if (edges.source) element("div", "eg-source", this.node, edges.source);
   }
 }

@@ -5,6 +5,7 @@ import { boxColours, cssColour, mixColours, parseColour, scaleColour } from "./t
 
 const DIM = 0.3;
 const KEPT_IN_COMPARISON = 0.5;
+const NO_CLASS = 255;
 
 /** Colours, alpha and value text of every box. */
 export function boxLooks(state) {
@@ -183,8 +184,23 @@ function touches(boxes, picture, line) {
   return boxes.size > 0 && (boxes.has(picture.lineSource(line)) || boxes.has(picture.lineTarget(line)));
 }
 
+/** How an edge class looks in this theme: colours are brighter on dark ground. */
+export function edgeClassLook({ theme }, { colour, width, dash }) {
+  const bright = theme.dark ? mixColours(parseColour(colour), [255, 255, 255, 1], 0.25) : parseColour(colour);
+  return { colour: cssColour(bright), width, dash };
+}
+
+function edgeClassStyle(state, line) {
+  const { picture, edges } = state;
+  let code = NO_CLASS;
+  for (const edge of picture.lineMembers(line)) code = Math.min(code, edges.codes[edge]);
+  if (code === NO_CLASS) return { alpha: 1, width: 1, level: 0 };
+  return { ...edgeClassLook(state, edges.classes[code]), level: 1.9 - code * 0.1 };
+}
+
 function edgeValueStyle(state, line) {
   const { picture, theme, edges } = state;
+  if (edges.classes) return edgeClassStyle(state, line);
   let value = NaN;
   let solid = false;
   for (const edge of picture.lineMembers(line)) {

@@ -74,6 +74,7 @@ export class State {
   }
 
   _edgeValues(wire) {
+    if (wire.classes) return { ...wire, codes: flags(wire.codes) };
     if (!wire.values) return null;
     const values = floats(wire.values);
     const solid = flags(wire.solid);

@@ -80,7 +80,9 @@ export class Tooltip {
       if (scene.captured(edge)) parts.push("captured by a body");
       if (SIGNS[scene.edgeStatus(edge)]) parts.push(SIGNS[scene.edgeStatus(edge)]);
       this._text("", parts.filter(Boolean).join(" · "));
-      const value = edges?.values[edge];
+      const kind = edges?.classes?.[edges.codes[edge]];
+      if (kind) this._text("eg-tip-value", `${edges.title} ${kind.label}`);
+      const value = edges?.values?.[edge];
       if (Number.isFinite(value)) this._text("eg-tip-value", `${edges.title}: ${formatValue(value, edges.unit)}`);
     }
     if (members.length > 4) this._text("eg-tip-hint", `and ${members.length - 4} more tensors`);
