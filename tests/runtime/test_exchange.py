@@ -11,6 +11,7 @@ from explorer.runtime.cache import ResultCache
 from explorer.runtime.exchange import between, export_cache, import_cache, of_kind, read_entries
 from explorer.runtime.profile import Profile
 from explorer.runtime.protocol import Mode
+from explorer.runtime.request import Request
 from tests.runtime.models import CHAIN, CHAIN_WITH_DETOUR, graph
 
 QUICK = Protocol(
@@ -54,17 +55,12 @@ def test_imported_results_are_found_by_their_graphs(exported):
 def test_a_machine_of_that_name_takes_them_from_the_cache_and_no_other_does(exported, tmp_path, monkeypatch):
     cache = ResultCache(tmp_path)
     assert import_cache(exported, cache) == 3
+    request = Request.of(FEEDS, "ort", QUICK, lambda _: None, None)
     for device, known in (("", False), ("small-board", True)):
         monkeypatch.setenv("EXPLORER_DEVICE", device)
         with Measurer(executor=InlineExecutor(), cache=cache) as measurer:
-            key = measurer._key("latency", (A,), _request())
+            key = measurer._key("latency", (A,), request)
             assert (cache.get(key) is not None) is known
-
-
-def _request():
-    from explorer.runtime.measurer import _request
-
-    return _request(FEEDS, "ort", QUICK, lambda _: None, None)
 
 
 def test_exporting_again_gives_the_same_lines(exported, tmp_path):
