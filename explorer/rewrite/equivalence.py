@@ -67,8 +67,9 @@ class EquivalenceReport:
         if not self.passed:
             return self.problem
         text = self.note or f"equal on {len(self.inputs)} inputs"
-        text += f" (largest relative error {self.max_error:.1e}"
-        text += f" in '{self.worst_tensor}')" if self.worst_tensor else ")"
+        where = f" in '{self.worst_tensor}'" if self.worst_tensor else ""
+        error = f"largest relative error {self.max_error:.1e}{where}"
+        text += f" ({error})" if self.max_error else " (no difference at all)"
         if self.nonfinite:
             text += f"; {self.nonfinite} elements were NaN or infinite in both and prove nothing"
         return (

@@ -62,8 +62,8 @@ def matrix_html(matrix: Matrix) -> str:
     """Heat maps (one per model), the outcome in words, what got slower and what each row did; safe HTML."""
     maps = "".join(_map(matrix, model) for model in matrix.models)
     return (
-        f'<div class="hm"><p class="hm-outcome"><b>{html.escape(_outcome(matrix))}</b></p>{_legend(matrix)}'
-        f"{maps}{_slower(matrix)}{_rows(matrix)}</div>"
+        f'<div class="hm"><p class="hm-outcome"><b>{html.escape(_outcome(matrix))}</b></p>'
+        f"{maps}{_legend(matrix)}{_slower(matrix)}{_rows(matrix)}</div>"
     )
 
 

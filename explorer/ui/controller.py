@@ -194,10 +194,12 @@ class Controller:
 
     def undo(self) -> None:
         """Take back the last acceptance."""
+        self._strip.clear()
         self.need_session().undo()
 
     def redo(self) -> None:
         """Accept again what was undone."""
+        self._strip.clear()
         self.need_session().redo()
 
     def measure_total(self) -> None:

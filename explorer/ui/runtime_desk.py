@@ -38,7 +38,7 @@ class RuntimeDesk(Desk):
                 compare=guard(self._compare),
                 point_at=guard(self._point_at),
                 kernel=guard(self._kernel),
-                redraw=guard(self._redraw),
+                redraw=guard(self._section_shown),
                 portability=PortabilityActions(
                     run=guard(self._travel),
                     stop=guard(controller.cancel),
@@ -76,6 +76,11 @@ class RuntimeDesk(Desk):
 
     def _left(self) -> None:
         self._end_comparison()
+
+    def _section_shown(self) -> None:
+        if self._compared is not None and self.panel.section.value != VIEW:
+            self._end_comparison()
+        self._redraw()
 
     def _redraw(self) -> None:
         snapshot = self._snapshot

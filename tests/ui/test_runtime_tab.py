@@ -121,6 +121,15 @@ def test_the_runtime_s_graph_stands_beside_the_model_and_candidates_are_marked(d
     assert canvas.comparison == {}
 
 
+def test_leaving_the_runtime_s_view_shows_the_model_alone(driver: Driver):
+    panel = section(driver, VIEW)
+    driver.press(panel.look)
+    assert driver.app.graph.is_comparing
+    section(driver, PORTABILITY)
+    assert not driver.app.graph.is_comparing
+    assert not panel.beside.value
+
+
 def test_a_fused_group_is_pointed_at(driver: Driver):
     panel = section(driver, VIEW)
     driver.press(panel.look)

@@ -132,6 +132,7 @@ class CandidatePanel:
         for widget in (self.measure_all, self.predict_all):
             widget.disabled = is_busy or not (self._snapshot and self._snapshot.rows)
         self.measure_all.disabled = is_busy or not self._rows()
+        self.switches.disabled = self._snapshot is None
         self.table.busy = is_busy
 
     def focus(self, nodes: tuple[str, ...]) -> None:

@@ -82,10 +82,10 @@ class HistoryPanel:
 
 
 def _item(entry: HistoryRow) -> str:
-    state, mark = (' class="explorer-undone"', " (undone)") if entry.is_undone else ("", "")
+    state, mark = (' class="explorer-undone"', "(undone) ") if entry.is_undone else ("", "")
     label = html.escape(entry.label)
     return (
-        f'<li{state}><div class="explorer-line" title="{label}"><b>{label}</b>{mark}</div>'
+        f'<li{state}><div class="explorer-line" title="{label}">{mark}<b>{label}</b></div>'
         f'<div class="explorer-line">{delta_html(entry.delta)}</div>'
         f'<div class="explorer-muted">numerically {html.escape(entry.check)}</div></li>'
     )

@@ -45,6 +45,7 @@ class OpeningPanel:
         self._actions = actions
         self._muted = False
         self._protocol: Protocol | None = None
+        self._name = ""
         self.sample = field(widgets.Dropdown(options=_models(""), description="Model"))
         self.path = field(
             widgets.Text(placeholder="path of an .onnx file or a saved session", description="File"),
@@ -82,6 +83,11 @@ class OpeningPanel:
         """Show what is open, if anything, without triggering anything."""
         with self._mute():
             self._show_model("" if snapshot is None else snapshot.name)
+            if snapshot is not None and snapshot.name != self._name:
+                self._name, self.path.value = (
+                    snapshot.name,
+                    "",
+                )  # the path of a file that is not open misleads
             if snapshot is not None:
                 self.opt_in.value = snapshot.is_opt_in
                 self._show_target(Target.parse(snapshot.target))

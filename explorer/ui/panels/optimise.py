@@ -115,9 +115,9 @@ class OptimisePanel:
                 self._add(f"<b>✓ took</b> {html.escape(move.label)}")
             case Finished(reason=reason):
                 self._show_next("Search ended", reason, "confirming by a validated measurement")
-            case Confirmed(sentence=sentence, delta=delta):
+            case Confirmed(sentence=sentence, measurement=measurement):
                 self._add(f"<b>Result</b> {html.escape(sentence)}")
-                self._show_next("Result", sentence, delta_html(delta))
+                self._show_next("Result", sentence, delta_html(measurement.delta))
 
     def show_stopped(self) -> None:
         """Say that the search was stopped or failed."""

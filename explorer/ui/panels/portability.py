@@ -169,6 +169,5 @@ class PortabilityPart:
             return
         cells, minutes = len(plan.rows) * len(plan.columns), plan.most_seconds / 60
         self.cost.value = muted(
-            f"{len(plan.rows)} searches, {cells} cells: at most {minutes:.0f} min of measuring, usually much "
-            "less; stopped runs go on where they were"
+            f"{len(plan.rows)} searches, {cells} cells: at most {minutes:.0f} min; stopped runs go on where they were"
         )

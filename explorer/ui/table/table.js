@@ -248,7 +248,8 @@ class Table {
     this._drawRules();
     this.draw();
     this.place = place();
-    if (this.place !== before) this.mark(true); // what is known now may have moved the selected row
+    if (this.place < 0 && before >= 0) this.scroller.scrollTop = 0; // it was accepted: here are other rows
+    else if (this.place !== before) this.mark(true); // what is known now may have moved the selected row
   }
 
   draw() {
