@@ -122,7 +122,7 @@ PICTURES: dict[str, tuple[str, str, bool, Callable[[AppPage], None]]] = {
     "app-light": ("resnet18", "ort:level=all,threads=1", False, light),
     "app-dark": ("efficientnet_b0", "ort:level=all,threads=1", True, dark),
     "app-diff": ("resnet18", "ort:level=all,threads=1", False, diff),
-    "app-measured": ("squeezenet1_1", "ort:level=disable,threads=1", False, measured),
+    "app-measured": ("mobilenet_v2", "ort:level=disable,threads=1", False, measured),
     "app-roofline": ("mobilenet_v2", "ort:level=all,threads=1", True, roofline),
     "app-view": ("resnet18", "ort:level=all,threads=1", False, view),
     "app-portability": ("squeezenet1_1", "ort:level=all,threads=1", False, portability),
