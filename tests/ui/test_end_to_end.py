@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from playwright.sync_api import expect
 
 import explorer
 from explorer.graph import describe, make_feeds, save
@@ -226,6 +227,7 @@ def test_keys_work_anywhere_in_the_app_and_leave_the_notebook_alone(lab: Lab) ->
     lab.page.keyboard.press("a")
     app.says("1 accepted", WORK_MS)
     app.idle()
+    expect(app.button("Undo")).to_be_enabled()  # a key does nothing before
     lab.page.keyboard.press("u")
     app.strip.get_by_text("accepted").wait_for(state="hidden")
     lab.page.keyboard.press("d")
