@@ -28,8 +28,9 @@ class Kept:
 
 
 def is_worth_keeping(session: Session) -> bool:
-    """Whether something was accepted, rejected, or searched for in the Fuse tab."""
-    return len(session.history.entries) > 1 or bool(session.rejected) or bool(session.fusion.work)
+    """Whether something was accepted, rejected, searched for in the Fuse tab, or a portability matrix filled."""
+    has_decided = len(session.history.entries) > 1 or bool(session.rejected)
+    return has_decided or bool(session.fusion.work) or session.known.matrix is not None
 
 
 def keep(session: Session) -> Path | None:

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from explorer.runtime import Protocol
 from explorer.runtime.dummy import PlantedMeasurer
 from explorer.session import Session, keep, keeping, recent
+from explorer.session.portability import Plan
 from tests.session.planted import folds, planted_ns, planted_session, saved_model
 
 
@@ -39,6 +41,16 @@ def test_a_rejection_alone_is_worth_keeping(tmp_path: Path):
     with planted_session(saved_model(tmp_path)) as session:
         session.reject(folds(session)[0].id)
         assert keep(session) is not None
+
+
+def test_a_portability_matrix_alone_is_worth_keeping(tmp_path: Path):
+    with planted_session(saved_model(tmp_path)) as session:
+        plan = Plan(("net",), (session.target,), budget=1, protocol=Protocol.screening())
+        matrix = session.portability(plan)
+        path = keep(session)
+        assert path is not None
+        with Session.reopen(path, PlantedMeasurer(planted_ns)) as again:
+            assert again.snapshot().matrix == matrix
 
 
 def test_the_same_model_has_one_file_and_another_one_its_own(tmp_path: Path):

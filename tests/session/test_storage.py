@@ -82,11 +82,11 @@ def test_the_portability_matrix_comes_back(tmp_path: Path):
             assert len(matrix.cells) == 1
 
 
-def test_a_session_saved_before_there_were_predictions_is_read(tmp_path: Path):
+def test_a_session_saved_by_an_earlier_version_is_read(tmp_path: Path):
     with worked_on(saved_model(tmp_path)) as before:
         path = before.save(tmp_path / "work.session.json")
         data = json.loads(path.read_text())
-        del data["predicted"], data["absorbed"]
+        del data["predicted"], data["absorbed"], data["matrix"]
         path.write_text(json.dumps(data))
         with reopened(path) as after:
             same_state(before, after)
