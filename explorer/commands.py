@@ -324,8 +324,7 @@ def _say_event(event: OptimiseEvent, evaluated: list[dict[str, Any]]) -> None:
         )
         say(f"[{event.spent}/{event.budget}] {event.move.label}: {delta_text(event.delta)}")
     elif isinstance(event, LeftOut):
-        fate = "they stay out" if event.is_better else "they stay in"
-        say(f"[{event.spent}/{event.budget}] {event.label}: {delta_text(event.delta)}; {fate}")
+        say(f"[{event.spent}/{event.budget}] {event.label}: {delta_text(event.delta)}; {event.fate}")
     elif isinstance(event, Taken):
         say(f"took {event.move.label}; {event.report.sentence()}")
     elif isinstance(event, Failed):

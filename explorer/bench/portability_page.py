@@ -55,7 +55,9 @@ def _head(result: dict[str, Any], cells: Cells, models: list[str]) -> str:
         "Written by `python -m explorer.bench.portability_page docs/portability.json` from `explorer bench portability "
         f"--json`. {len(models)} sample models, each optimised by greedy search once per cost; every result was timed "
         "on every target against the unoptimised model on that target. A sum of operator times (TASO's cost) times "
-        f"every operator alone and adds up.\n\n**Of {len(cells)} results {counts['SLOWER']} are slower than the "
+        "every operator alone and adds up. What a cost *claims* is the product over the moves it accepted: of screening "
+        "measurements, which flatter what was chosen for being fast, or of predicted sums; what was *measured* has its "
+        f"interval.\n\n**Of {len(cells)} results {counts['SLOWER']} are slower than the "
         f"unoptimised model and {counts['FASTER']} faster.**{failed}\n\n"
         + "\n".join(f"- {line}" for line in how)
     )

@@ -93,11 +93,11 @@ class DeviceExecutor(Executor):
         workers = self._count_workers()
         sent = replace(options, label=options.label or fn.__name__, on_progress=None)
         future: _RemoteFuture[T] = _RemoteFuture()
+        packed = tuple(_pack(argument) for argument in args)
         places = {a.name: a for a in args if isinstance(a, Path)}
         with self._lock:
             self._workers = workers
-            arguments = (sent, fn, tuple(_pack(argument) for argument in args), kwargs)
-            self._waiting.append(_Parcel(future, arguments, places))
+            self._waiting.append(_Parcel(future, (sent, fn, packed, kwargs), places))
         self._send()
         return future
 
@@ -108,15 +108,19 @@ class DeviceExecutor(Executor):
                 parcel = self._waiting.popleft()
                 if parcel.future.done():  # cancelled while it waited
                     continue
+                try:
+                    remote = self._client.submit(
+                        perform, self._device, *parcel.arguments, resources={self._device: 1}, pure=False
+                    )
+                except Exception as error:  # noqa: BLE001 (a client that is closed would leave the job waiting forever)
+                    parcel.future.set_exception(_lost(error, parcel.label, self._device))
+                    continue
                 self._sent += 1
-                remote = self._client.submit(
-                    perform, self._device, *parcel.arguments, resources={self._device: 1}, pure=False
-                )
                 parcel.future.remote = remote
                 remote.add_done_callback(partial(self._came_back, parcel))
 
     def _came_back(self, parcel: _Parcel, done: Any) -> None:  # noqa: ANN401 (dask's future is untyped)
-        _settle(parcel.future, done, parcel.arguments[0].label, self._device, parcel.places)
+        _settle(parcel.future, done, parcel.label, self._device, parcel.places)
         with self._lock:
             self._sent -= 1
         self._send()
@@ -159,6 +163,11 @@ class _Parcel:
     future: _RemoteFuture[Any]
     arguments: tuple[JobOptions, Callable[..., Any], tuple[object, ...], dict[str, object]]
     places: dict[str, Path]
+
+    @property
+    def label(self) -> str:
+        """What the job is called."""
+        return self.arguments[0].label
 
 
 def connect(address: str, timeout_s: float = 10.0) -> Client:

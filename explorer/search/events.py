@@ -54,6 +54,11 @@ class LeftOut:
         """Such as "winograd-conv at 44 places, without 22 of them"."""
         return f"{self.move.label}, without {len(self.without)} of them"
 
+    @property
+    def fate(self) -> str:
+        """What becomes of the sites that were left out."""
+        return "they stay out" if self.is_better else "they stay in"
+
 
 @dataclass(frozen=True)
 class Failed:

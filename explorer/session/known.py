@@ -1,4 +1,4 @@
-"""What a session has found out and does not save; a screen reads it and never waits for it."""
+"""What a session has found out and a screen reads without waiting; of it only the matrix is saved."""
 
 from __future__ import annotations
 

@@ -143,6 +143,16 @@ def test_a_job_that_kills_every_worker_is_reported_and_nothing_else_is_lost(doom
     assert other.result(60) == 8
 
 
+def test_jobs_that_wait_when_the_client_is_closed_are_reported(doomed_client):
+    executor = DeviceExecutor(doomed_client, "device-a")
+    running = executor.submit_job(JobOptions("slow", 60.0), planted_jobs.hang)
+    waiting = executor.submit(planted_jobs.double, 1)
+    doomed_client.close()
+    for job in (running, waiting):
+        with pytest.raises((WorkerError, Cancelled)):
+            job.result(30)
+
+
 def test_what_waits_can_be_cancelled(executor):
     running = executor.submit_job(JobOptions("slow", 3.0), planted_jobs.hang)
     waiting = executor.submit(planted_jobs.double, 1)

@@ -84,10 +84,8 @@ class OpeningPanel:
         with self._mute():
             self._show_model("" if snapshot is None else snapshot.name)
             if snapshot is not None and snapshot.name != self._name:
-                self._name, self.path.value = (
-                    snapshot.name,
-                    "",
-                )  # the path of a file that is not open misleads
+                self._name = snapshot.name
+                self.path.value = ""  # the path of a file that is not open misleads
             if snapshot is not None:
                 self.opt_in.value = snapshot.is_opt_in
                 self._show_target(Target.parse(snapshot.target))

@@ -103,9 +103,8 @@ class OptimisePanel:
                 self._show_next("Comparing", move.label, f"{spent} of {budget} comparisons made")
             case Evaluated(move=move, delta=delta):
                 self._add(f"{short_delta_html(delta)} {html.escape(move.label)}")
-            case LeftOut(delta=delta, is_better=is_better):
-                fate = "they stay out" if is_better else "they stay in"
-                self._add(f"{short_delta_html(delta)} {html.escape(event.label)}: {fate}")
+            case LeftOut(delta=delta, label=label, fate=fate):
+                self._add(f"{short_delta_html(delta)} {html.escape(label)}: {fate}")
             case Failed(move=move, reason=reason):
                 text = html.escape(f"left out {move.label}: {reason}")
                 self._add(f'<span class="explorer-muted">{text}</span>')
