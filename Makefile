@@ -13,7 +13,7 @@ JOBS ?= logical
 PYTEST_ARGS ?=
 
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
-PYTEST := $(BIN)/python -m pytest --numprocesses=$(JOBS) --maxprocesses=4 --dist=loadgroup \
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(JOBS) --maxprocesses=4 --dist=loadfile \
 	--no-loadscope-reorder --timeout=900 $(PYTEST_ARGS)
 
 # Runs in the workspace, so a model's path is made absolute first; a sample's name stays as it is.

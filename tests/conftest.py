@@ -36,16 +36,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(config.stash.get(_CACHE, ""), ignore_errors=True)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist writes the groups into the node ids
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a file's tests on one worker, and all browser tests, which share a server, on another.
+    """Put the files that take long first.
 
-    The browser group goes first: it is the longest, and would otherwise run alone at the end.
+    xdist gives whole files to its workers in this order; a long one started last would run alone.
     """
+    ranks: dict[Path, int] = {}
     for item in items:
-        group = "browser" if item.get_closest_marker("browser") else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
+        rank = next((i for i, mark in enumerate(("browser", "slow")) if item.get_closest_marker(mark)), 2)
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])
 
 
 @pytest.fixture(scope="session")
