@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
 
 import pytest
 
 from explorer.errors import Cancelled
-from explorer.fusion import Brr, Lbdf, Plan, Scheme, optimum, optimum_steps
+from explorer.fusion import Brr, Lbdf, Plan, Scheme, ideals, optimum, optimum_steps
 from explorer.fusion.ideals import ideal_steps
 from explorer.fusion.optimum import gap_ratio
 from tests.fusion.brute import best_by_trying_all
@@ -91,12 +92,12 @@ def test_the_time_limit_is_kept_even_inside_one_ideal() -> None:
     assert found.bound_bytes <= found.plan.dram_bytes == (256 + 80 * 64 + 16) * 2
 
 
-def test_large_groups_of_brr_do_not_keep_anybody_waiting() -> None:
-    """One ideal of ResNet-50 has thousands of groups, each a millisecond's work."""
-    steps = list(islice(ideal_steps(Brr(sample("resnet50"), 2048 * 1024)), 6))
-    assert len(steps) == 6
+def test_large_groups_of_brr_do_not_keep_anybody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One ideal of ResNet-50 has hundreds of groups, each up to a millisecond's work: it can be left in between."""
+    monkeypatch.setattr(ideals, "_REPORT_SECONDS", -1.0)  # every look reports, however fast the machine
+    steps = list(islice(ideal_steps(Brr(sample("resnet50"), 2048 * 1024)), 60))
     assert not any(step.is_done for step in steps)
-    assert len({step.ideals for step in steps}) < 6
+    assert max(Counter(step.ideals for step in steps).values()) > 5
 
 
 def test_a_gap_above_a_bound_of_nothing_is_unknown() -> None:
