@@ -197,6 +197,11 @@ def _add_changing(commands: Commands) -> None:
         metavar="NAME",
         help="what to optimise by: measured (default) or operator-sum",
     )
+    parser.add_argument(
+        "--scout",
+        metavar="NAME",
+        help="look ahead by a predicted cost, and measure first the whole way it finds: operator-sum",
+    )
     _add_target(parser)
     parser.add_argument("--budget", type=_positive, default=30, help="comparisons (default 30)")
     parser.add_argument("--seed", type=int, default=0, help="recorded; greedy search draws nothing")

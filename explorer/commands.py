@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from explorer.session.optimise import OptimiseEvent
 
 BENCHMARKS = {
+    "ahead": "explorer.bench.ahead",
     "calibrate": "explorer.bench.calibrate",
     "fusion": "explorer.bench.fusion",
     "greedy": "explorer.bench.greedy",
@@ -163,13 +164,18 @@ def optimize(arguments: Namespace) -> int:
     with open_session(arguments) as session:
         nodes_before, confirmed = len(session.original.nodes), None
         evaluated: list[dict[str, Any]] = []
-        for event in session.optimise(budget=arguments.budget, cost=arguments.cost, progress=show_progress):
+        for event in session.optimise(
+            budget=arguments.budget, cost=arguments.cost, scout=arguments.scout, progress=show_progress
+        ):
             _say_event(event, evaluated)
             confirmed = event if isinstance(event, Confirmed) else confirmed
         if confirmed is None:
             raise InputError("the search ended without a final measurement")
         report, measurement = session.check(), confirmed.measurement
-        settings = {name: str(getattr(arguments, name)) for name in ("strategy", "cost", "budget", "seed")}
+        names = ("strategy", "cost", "scout", "budget", "seed")
+        settings = {
+            name: str(getattr(arguments, name)) for name in names if getattr(arguments, name) is not None
+        }
         if arguments.trajectory:
             session.trajectory(**settings).write(arguments.trajectory)
         out = str(session.export(arguments.out).path) if arguments.out else None
@@ -316,13 +322,16 @@ def _same_interface(session: Session, other: Any) -> None:  # noqa: ANN401 (a Gr
 
 
 def _say_event(event: OptimiseEvent, evaluated: list[dict[str, Any]]) -> None:
-    from explorer.search import Evaluated, Failed, Finished, LeftOut, Taken
+    from explorer.search import Evaluated, Failed, Finished, LeftOut, Scouted, Taken
 
     if isinstance(event, Evaluated):
         evaluated.append(
             {"rule": event.move.rule, "places": list(event.move.places), "delta": event.delta.to_json()}
         )
         say(f"[{event.spent}/{event.budget}] {event.move.label}: {delta_text(event.delta)}")
+    elif isinstance(event, Scouted):
+        claim = "" if event.delta is None else f": {delta_text(event.delta)}"
+        say(f"looked ahead: {event.sentence}{claim}")
     elif isinstance(event, LeftOut):
         say(f"[{event.spent}/{event.budget}] {event.label}: {delta_text(event.delta)}; {event.fate}")
     elif isinstance(event, Taken):

@@ -99,6 +99,8 @@ def test_measurements_leave_and_arrive(capsys, tmp_path, monkeypatch):
         (("portability", CASE, "--targets", "ort", "--report", "travel.pdf"), "ends in .html"),
         (("exchange", "import", "/nowhere.jsonl"), "/nowhere.jsonl"),
         (("calibrate", "--models", "no_such_model"), "no_such_model"),
+        (("optimize", CASE, "--scout", "oracle"), "no cost model 'oracle'"),
+        (("optimize", CASE, "--scout", "measured"), "predicts"),
     ],
 )
 def test_bad_input_is_one_line(capsys, arguments, words):
@@ -113,3 +115,11 @@ def test_a_search_by_operator_sum_is_confirmed_by_measuring(capsys, tmp_path):
     assert found["delta"]["source"] == "MEASURED"
     assert {one["delta"]["source"] for one in found["evaluated"]} <= {"PREDICTED"}
     assert all(step["measured"] is None for step in found["steps"])
+
+
+def test_a_search_may_look_ahead_by_operator_sums(capsys):
+    arguments = ("optimize", CASE, "--scout", "operator-sum", "--budget", "2", "--target", DISABLE)
+    found = run_json(capsys, *arguments)
+    assert found["settings"]["cost"] == "measured"
+    assert found["settings"]["scout"] == "operator-sum"
+    assert {one["delta"]["source"] for one in found["evaluated"]} == {"MEASURED"}

@@ -15,7 +15,7 @@ from typing import Any
 from explorer.errors import ExplorerError
 from explorer.graph import sample_names
 from explorer.runtime import Delta, Measurer, Profile, Verdict
-from explorer.search import Evaluated, Failed, LeftOut, Taken
+from explorer.search import Evaluated, Failed, LeftOut, Scouted, Taken
 from explorer.session import Session
 from explorer.session.optimise import Confirmed, OptimiseEvent
 
@@ -59,10 +59,10 @@ def _row(name: str, budget: int, target: str, measurer: Measurer) -> dict[str, A
         return {"failed": str(error)}
 
 
-def row_of(session: Session, budget: int) -> dict[str, Any]:
+def row_of(session: Session, budget: int, scout: str | None = None) -> dict[str, Any]:
     """What a search on a session compared, refused, kept, and how the result was confirmed."""
     before = len(session.graph.nodes)
-    events = list(session.optimise(budget=budget))
+    events = list(session.optimise(budget=budget, scout=scout))
     return {"nodes": [before, len(session.graph.nodes)], **_told(events)}
 
 
@@ -89,7 +89,8 @@ def _told(events: list[OptimiseEvent]) -> dict[str, Any]:
     ]
     refused = [{"move": e.move.label, "reason": e.reason} for e in events if isinstance(e, Failed)]
     taken = [e.move.label for e in events if isinstance(e, Taken)]
-    told: dict[str, Any] = {"compared": compared, "refused": refused, "taken": taken}
+    ahead = [{"moves": e.moves, "delta": _plain(e.delta)} for e in events if isinstance(e, Scouted)]
+    told: dict[str, Any] = {"ahead": ahead, "compared": compared, "refused": refused, "taken": taken}
     for event in events:
         if isinstance(event, Confirmed):
             told |= {"delta": event.delta.to_json(), "control": _plain(event.measurement.control)}

@@ -11,6 +11,38 @@ from explorer.search.moves import Move
 
 
 @dataclass(frozen=True)
+class Scouting:
+    """A move is about to be predicted, in order to find what to measure; ``spent`` of ``budget`` predictions are made."""
+
+    move: Move
+    spent: int
+    budget: int
+
+
+@dataclass(frozen=True)
+class Scouted:
+    """The path that was found by predictions, and will be measured as one move.
+
+    Attributes:
+        moves: how many moves it has; 0 if nothing is predicted to gain.
+        delta: what is predicted for the whole of it; None where there is no path, or no prediction for the whole.
+        spent: predictions that were made.
+    """
+
+    moves: int
+    delta: Delta | None
+    spent: int
+
+    @property
+    def sentence(self) -> str:
+        """What was found."""
+        if not self.moves:
+            return f"after {self.spent} predictions nothing is predicted to gain"
+        noun = "1 move" if self.moves == 1 else f"{self.moves} moves"
+        return f"{noun} found by {self.spent} predictions, to be measured together"
+
+
+@dataclass(frozen=True)
 class Evaluating:
     """A move is about to be evaluated; ``spent`` of ``budget`` evaluations are used."""
 
@@ -96,4 +128,4 @@ class Finished:
     spent: int
 
 
-Event = Evaluating | Evaluated | LeftOut | Failed | Proposed | Taken | Finished
+Event = Scouting | Scouted | Evaluating | Evaluated | LeftOut | Failed | Proposed | Taken | Finished

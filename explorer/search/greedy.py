@@ -1,24 +1,39 @@
 """Greedy search: take the move that gains most, until none gains; of a set of sites only those that pay.
 
+A scout may look ahead by predictions: what it finds is compared first, as one move.
+
 The search is a generator of events. It shows its next choice (``Proposed``) before it takes it; answer with
 ``send(Answer.SKIP)`` to override, or just go on to accept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
+from typing import TypeVar
 
 from explorer.cost import CostModel, Delta, Verdict
 from explorer.errors import RewriteError, RuntimeFailure, WorkerError
 from explorer.graph import Graph
 from explorer.rewrite import EquivalenceReport, NumericClass, RuleSet, Scan, loosest, rescan, scan
-from explorer.search.events import Evaluated, Evaluating, Event, Failed, Finished, LeftOut, Proposed, Taken
+from explorer.search.ahead import Part, Path, Scout, join
+from explorer.search.events import (
+    Evaluated,
+    Evaluating,
+    Event,
+    Failed,
+    Finished,
+    LeftOut,
+    Proposed,
+    Scouted,
+    Scouting,
+    Taken,
+)
 from explorer.search.moves import AppliedMove, Move, apply_move, group_moves
 from explorer.search.prior import rough_node_ns, rough_ns
-from explorer.search.shedding import Places, shed
+from explorer.search.shedding import shed
 from explorer.search.simplify import FOLDING_FAMILIES, simplify
 
 PROMISING_RATIO = 0.985
@@ -29,6 +44,7 @@ _LONGEST_CHAIN = 4
 _SHEDDING_SHARE = 3
 """One part in so many of what is left of the budget may go into taking a gaining set apart."""
 
+T = TypeVar("T")
 Check = Callable[[Graph, NumericClass], EquivalenceReport]
 
 
@@ -58,6 +74,7 @@ class Greedy:
         check: compares a graph numerically with the original; a move that fails is refused.
         budget: how many comparisons may be made; those that the cost model answers with IDENTICAL are free.
         banned: places the user rejected; they are left out.
+        scout: predicts a path before anything is compared; None for no looking ahead.
     """
 
     graph: Graph
@@ -66,6 +83,7 @@ class Greedy:
     check: Check
     budget: int = 30
     banned: frozenset[str] = frozenset()
+    scout: Scout | None = None
     spent: int = field(default=0, init=False)
     _visited: set[str] = field(default_factory=set, init=False)
     _settled: set[Move] = field(default_factory=set, init=False)
@@ -75,11 +93,14 @@ class Greedy:
     _applied: dict[Move, AppliedMove] = field(default_factory=dict, init=False)
     _scanned: tuple[Graph, Scan] | None = field(default=None, init=False)
     _folded: Move | None = field(default=None, init=False)
+    _ahead: tuple[Part, ...] = field(default=(), init=False)
+    _paths: dict[Move, Path] = field(default_factory=dict, init=False)
 
     def events(self) -> Generator[Event, Answer | None, None]:
         """Run until no move gains, the budget is spent, or the consumer closes the generator."""
         self._visited.add(self.graph.fingerprint())
         self._fold()
+        yield from self._look_ahead()
         while True:
             best = yield from self._best_move()
             if best is None:
@@ -96,6 +117,34 @@ class Greedy:
             self._applied[folded.move] = folded
             self._guessed[folded.move] = 0.0
             self._pending.append(folded.move)
+
+    def _look_ahead(self) -> Generator[Event, None, None]:
+        """Walk by predictions, and offer the whole way as one move."""
+        if self.scout is None:
+            return
+        cost, parts = self.scout.cost, list[Part]()
+        inner = Greedy(self.graph, self.rules, cost, self.check, self.scout.budget, self.banned)
+        for event in inner.events():
+            if isinstance(event, Evaluating):
+                yield Scouting(event.move, event.spent, event.budget)
+            elif isinstance(event, Taken):
+                parts.append(Part(event.move, event.delta.ratio))
+        self._ahead = tuple(parts)
+        yield Scouted(len(parts), _predicted(cost, self.graph, inner.graph), inner.spent)
+        self._offer(self._ahead, first=True)
+
+    def _offer(self, parts: Sequence[Part], *, first: bool = False) -> list[Move]:
+        """What of a path still applies as an open move; [] if that is nothing new."""
+        path = join(self.graph, parts, self.rules)
+        if path is None or path.applied.graph.fingerprint() in self._visited:
+            return []
+        move = path.applied.move
+        if move in self._settled:
+            return []
+        self._applied[move], self._paths[move] = path.applied, path
+        self._guessed[move] = 0.0 if first else path.ratio
+        self._pending.append(move)
+        return [move]
 
     def _length(self, move: Move) -> int:
         """Moves in a chain; all the folding at its beginning counts as one."""
@@ -118,6 +167,9 @@ class Greedy:
         self._visited.add(graph.fingerprint())
         self._applied.clear()
         self._guessed.clear()
+        self._pending = [m for m in self._pending if m not in self._paths]
+        self._paths.clear()
+        self._offer(self._ahead, first=True)
         yield Taken(move, tried.applied.candidates, graph, tried.delta, report)
 
     def _best_move(self) -> Generator[Event, Answer | None, _Tried | None]:
@@ -145,18 +197,36 @@ class Greedy:
         return min(gaining, key=lambda tried: tried.delta.ratio, default=None)
 
     def _without_dead_weight(self, tried: _Tried) -> Generator[Event, Answer | None, _Tried]:
-        """The same set without the sites that cost more than they gain, if some are found."""
+        """The same set without what costs more than it gains, if something is found: sites, or moves of a path."""
         move = tried.applied.move
+        path = self._paths.get(move)
+        if path is not None and len(path.parts) > 1:
+            parts = tuple(sorted(path.parts, key=lambda part: part.ratio))
+            return (yield from self._shed(tried, parts, self._part_of(path)))
+        return (yield from self._shed(tried, self._by_stake(tried.applied), partial(_only, move)))
+
+    def _shed(
+        self, tried: _Tried, units: tuple[T, ...], only: Callable[[tuple[T, ...]], Move | None]
+    ) -> Generator[Event, Answer | None, _Tried]:
         limit = self.spent + (self.budget - self.spent) // _SHEDDING_SHARE
-        places = self._by_stake(tried.applied)
-        leave_out = partial(self._leave_out, move)
-        kept = yield from shed(places, tried.delta.ratio, lambda: self.spent < limit, leave_out)
-        if len(kept) == len(places):
+        leave_out = partial(self._leave_out, only)
+        kept = yield from shed(units, tried.delta.ratio, lambda: self.spent < limit, leave_out)
+        smaller = None if len(kept) == len(units) else only(kept)
+        if smaller is None:
             return tried
-        better = yield from self._evaluate(_only(move, kept))
+        better = yield from self._evaluate(smaller)
         return better if better is not None and better.delta.verdict is Verdict.FASTER else tried
 
-    def _by_stake(self, applied: AppliedMove) -> Places:
+    def _part_of(self, path: Path) -> Callable[[tuple[Part, ...]], Move | None]:
+        """Some parts of a path, in its order, as a move; None if they do not apply alone."""
+
+        def only(kept: tuple[Part, ...]) -> Move | None:
+            moves = self._offer([part for part in path.parts if part in kept])
+            return moves[0] if moves else None
+
+        return only
+
+    def _by_stake(self, applied: AppliedMove) -> tuple[str, ...]:
         """The sites of a move, those whose nodes take longest (by a rough guess) first."""
         move = applied.move
         before = None if move.after is None else self._apply(move.after)
@@ -164,9 +234,13 @@ class Greedy:
         stake = {c.place: sum(node_ns.get(node, 0.0) for node in c.nodes) for c in applied.candidates}
         return tuple(sorted((p for p in move.places if p in stake), key=lambda place: -stake[place]))
 
-    def _leave_out(self, move: Move, kept: Places, part: Places) -> Generator[Event, None, Delta | None]:
-        """Compare some sites of a move with fewer of them."""
-        whole, smaller = _only(move, kept), _only(move, tuple(p for p in kept if p not in part))
+    def _leave_out(
+        self, only: Callable[[tuple[T, ...]], Move | None], kept: tuple[T, ...], part: tuple[T, ...]
+    ) -> Generator[Event, None, Delta | None]:
+        """Compare some of the sites of a move, or of the parts of a path, with fewer of them."""
+        whole, smaller = only(kept), only(tuple(unit for unit in kept if unit not in part))
+        if whole is None or smaller is None:
+            return None
         yield Evaluating(smaller, self.spent, self.budget)
         base, other = self._apply(whole), self._apply(smaller)
         if base is None or other is None:
@@ -177,7 +251,8 @@ class Greedy:
             self.spent += 1
             yield Failed(smaller, str(failure))
             return None
-        yield LeftOut(whole, part, delta, delta.verdict is Verdict.FASTER, self.spent, self.budget)
+        without = _missing(base, other)
+        yield LeftOut(whole, without, delta, delta.verdict is Verdict.FASTER, self.spent, self.budget)
         return delta
 
     def _promise(self, move: Move) -> float:
@@ -219,9 +294,7 @@ class Greedy:
             own = apply_move(start, replace(move, after=None), self.rules)
         except RewriteError:
             return None
-        if own is None or before is None:
-            return own
-        return AppliedMove(move, own.graph, (*before.candidates, *own.candidates))
+        return own if own is None or before is None else before.then(own)
 
     def _opened_by(self, tried: _Tried) -> list[Move]:
         """What becomes possible after a move that simplifies the graph without gaining by itself.
@@ -256,9 +329,13 @@ class Greedy:
 
         A set within noise is divided once, in case gains and losses cancel; a slower one until it is clear where.
         """
-        is_part = move in self._pending
+        path = self._paths.get(move)
+        is_part = move in self._pending and (path is None or len(path.parts) < len(self._ahead))
         if delta.verdict is Verdict.IDENTICAL or (is_part and delta.verdict is Verdict.WITHIN_NOISE):
             return []
+        if path is not None and len(path.parts) > 1:
+            middle = (len(path.parts) + 1) // 2
+            return [*self._offer(path.parts[:middle]), *self._offer(path.parts[middle:])]
         parts = [part for part in move.halves() if part not in self._settled]
         self._guessed.update({part: 1.0 + abs(delta.ratio - 1.0) / 2 for part in parts})
         self._pending += parts
@@ -299,6 +376,22 @@ class Greedy:
         return "no remaining rewrite is measurably faster"
 
 
-def _only(move: Move, places: Places) -> Move:
+def _predicted(cost: CostModel, base: Graph, other: Graph) -> Delta | None:
+    """What is predicted for a whole path; None where there is none, or nothing can be said."""
+    if other is base:
+        return None
+    try:
+        return cost.compare(base, other)
+    except RuntimeFailure:
+        return None
+
+
+def _missing(base: AppliedMove, other: AppliedMove) -> tuple[str, ...]:
+    """Places that one move rewrites and another does not."""
+    there = {candidate.place for candidate in other.candidates}
+    return tuple(candidate.place for candidate in base.candidates if candidate.place not in there)
+
+
+def _only(move: Move, places: tuple[str, ...]) -> Move:
     """A move at some of its places, in graph order."""
     return replace(move, places=tuple(place for place in move.places if place in places))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from explorer.graph import Graph
 from explorer.rewrite import Candidate, RuleSet, apply_many, find_candidates
@@ -69,6 +69,11 @@ class AppliedMove:
     move: Move
     graph: Graph
     candidates: tuple[Candidate, ...]
+
+    def then(self, other: AppliedMove) -> AppliedMove:
+        """This move and one made on its graph, as one chain."""
+        move = replace(other.move, after=self.move)
+        return AppliedMove(move, other.graph, (*self.candidates, *other.candidates))
 
 
 def _own_label(move: Move) -> str:

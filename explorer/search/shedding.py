@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from math import log
+from typing import TypeVar
 
 from explorer.cost import Delta, Verdict
 from explorer.search.events import Event
 
-Places = tuple[str, ...]
-LeaveOut = Callable[[Places, Places], Generator[Event, None, Delta | None]]
+T = TypeVar("T")
+LeaveOut = Callable[[tuple[T, ...], tuple[T, ...]], Generator[Event, None, Delta | None]]
 """(sites, those of them to leave out) -> the time without them relative to the time with them; None if unknown."""
 
 _FAIR = 0.5
@@ -23,18 +24,18 @@ _FAIR = 0.5
 
 
 def shed(
-    places: Places, ratio: float, can_go_on: Callable[[], bool], leave_out: LeaveOut
-) -> Generator[Event, None, Places]:
+    places: tuple[T, ...], ratio: float, can_go_on: Callable[[], bool], leave_out: LeaveOut[T]
+) -> Generator[Event, None, tuple[T, ...]]:
     """The sites that are worth keeping.
 
     Args:
-        places: sites that gain together, those with the most at stake first.
+        places: sites (or moves of a path) that gain together, those with the most at stake first.
         ratio: time with all of them relative to the time with none.
         can_go_on: whether another comparison may be made.
         leave_out: compares; its events are passed on.
     """
     kept, gain = places, -log(ratio)
-    asked: set[Places] = set()
+    asked: set[tuple[T, ...]] = set()
     suspects = [_tail(kept)]
     while suspects and can_go_on():
         part = suspects.pop(0)
@@ -56,6 +57,6 @@ def shed(
     return kept
 
 
-def _tail(places: Places) -> Places:
+def _tail(places: tuple[T, ...]) -> tuple[T, ...]:
     """The half with the least at stake."""
     return places[(len(places) + 1) // 2 :]

@@ -57,7 +57,4 @@ def _shrink(graph: Graph, move: Move, rules: RuleSet, done: AppliedMove | None) 
         return done
     if applied is None or rough_ns(applied.graph) >= rough_ns(current):
         return done
-    if done is None:
-        return applied
-    chain = Move(move.rule, move.places, done.move)
-    return AppliedMove(chain, applied.graph, (*done.candidates, *applied.candidates))
+    return applied if done is None else done.then(applied)

@@ -1,4 +1,4 @@
-"""The cost models a search on a session may optimise by, by name; a new one is one entry."""
+"""The cost models a search on a session may optimise by or look ahead with, by name; a new one is one entry."""
 
 from __future__ import annotations
 
@@ -42,11 +42,15 @@ class CostChoice:
 
     Attributes:
         label: in words, for a list to choose from.
+        noun: the same, shorter, to be named beside another.
         make: the model in a world.
+        is_predicted: whether it answers without timing the graphs in question, so that a search may look ahead with it.
     """
 
     label: str
+    noun: str
     make: Callable[[World], CostModel]
+    is_predicted: bool = True
 
 
 def _measured(world: World) -> CostModel:
@@ -63,14 +67,56 @@ def _operator_sum(world: World) -> CostModel:
 
 COSTS: Mapping[str, CostChoice] = MappingProxyType(
     {
-        MEASURED: CostChoice("measured on the target", _measured),
-        OPERATOR_SUM: CostChoice("predicted: sum of operator times", _operator_sum),
+        MEASURED: CostChoice("measured on the target", "measured time", _measured, is_predicted=False),
+        OPERATOR_SUM: CostChoice("predicted: sum of operator times", "operator sums", _operator_sum),
     }
 )
 
 
 def cost_model(name: str, world: World) -> CostModel:
     """The cost model of this name; raises InputError if there is none."""
+    return _choice(name).make(world)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a search compares.
+
+    Attributes:
+        cost: name of the cost model that decides.
+        scout: name of the one that looks ahead, so that what it finds is compared first; None for no looking ahead.
+
+    Raises:
+        InputError: there is no such cost model, or the scout is not one that predicts.
+    """
+
+    cost: str = MEASURED
+    scout: str | None = None
+
+    def __post_init__(self) -> None:
+        _choice(self.cost)
+        if self.scout is not None and not _choice(self.scout).is_predicted:
+            raise InputError(f"A search looks ahead with a cost that predicts, not with '{self.scout}'.")
+        if self.scout == self.cost:
+            raise InputError(
+                f"A search by '{self.cost}' cannot look ahead with the same; choose another cost."
+            )
+
+    @property
+    def label(self) -> str:
+        """Such as "measured time, looking ahead by operator sums"."""
+        if self.scout is None:
+            return COSTS[self.cost].label
+        return f"{COSTS[self.cost].noun}, looking ahead by {COSTS[self.scout].noun}"
+
+
+def ways() -> tuple[Way, ...]:
+    """What a user may choose from: every cost, and what is measured with each predicted cost as a scout."""
+    scouted = (Way(MEASURED, name) for name, choice in COSTS.items() if choice.is_predicted)
+    return (Way(MEASURED), *scouted, *(Way(name) for name in COSTS if name != MEASURED))
+
+
+def _choice(name: str) -> CostChoice:
     if name not in COSTS:
         raise InputError(f"There is no cost model '{name}'; use one of: {', '.join(COSTS)}.")
-    return COSTS[name].make(world)
+    return COSTS[name]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from explorer.rewrite import loosest
 from explorer.runtime import Delta, Measurement, Mode, Verdict
-from explorer.search import Answer, Event, Greedy, Step, Taken
+from explorer.search import Answer, Event, Greedy, Scout, Step, Taken
 from explorer.search.trajectory import claimed_ratio
-from explorer.session.costs import MEASURED, World, cost_model
+from explorer.session.costs import Way, World, cost_model
 from explorer.session.history import Entry
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def optimise(
     confirm: bool,
     progress: OnProgress,
     cancel: CancelToken | None,
-    cost: str = MEASURED,
+    way: Way,
 ) -> Generator[OptimiseEvent, Answer | None, None]:
     """Greedy search from the session's current graph, by default on what is measured by screening.
 
@@ -56,14 +56,13 @@ def optimise(
         confirm: measure the result by the validated protocol, and undo everything if it does not pay.
         progress: progress of each measurement.
         cancel: stops the search; what was taken so far stays.
-        cost: name of the cost model to optimise by; the confirmation is always measured.
-
-    Raises:
-        InputError: there is no such cost model.
+        way: what the search compares by, and what it looks ahead with; the confirmation is always measured.
     """
     start, position, target, feeds = session.graph, session.history.position, session.target, session.feeds()
-    model = cost_model(cost, World(session.measurer, target, feeds, progress, cancel))
-    greedy = Greedy(start, session.rules, model, session.check, budget, session.rejected)
+    world = World(session.measurer, target, feeds, progress, cancel)
+    cost = cost_model(way.cost, world)
+    scout = None if way.scout is None else Scout(cost_model(way.scout, world))
+    greedy = Greedy(start, session.rules, cost, session.check, budget, session.rejected, scout)
     yield from _extend_history(session, greedy)
     if confirm:
         measurement = session.measurer.measure(

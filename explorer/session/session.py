@@ -25,7 +25,7 @@ from explorer.runtime import Measurement, Measurer, Mode, Protocol, Target
 from explorer.runtime.executor import CancelToken
 from explorer.runtime.progress import OnProgress, ignore_progress
 from explorer.search import FREEZE, Step, Trajectory
-from explorer.session.costs import MEASURED
+from explorer.session.costs import MEASURED, Way
 from explorer.session.history import Entry, Switched
 from explorer.session.insights import Insights
 from explorer.session.jobs import Job, Runner
@@ -226,15 +226,20 @@ class Session(Insights):
         *,
         budget: int = 30,
         cost: str = MEASURED,
+        scout: str | None = None,
         confirm: bool = True,
         progress: OnProgress = ignore_progress,
         cancel: CancelToken | None = None,
     ) -> Iterator[OptimiseEvent]:
         """Greedy search as events; each move taken is in the history at once.
 
-        See ``explorer.session.optimise.optimise``; the cost models are those of ``explorer.session.costs``.
+        See ``explorer.session.optimise.optimise``; ``cost`` and ``scout`` are names from ``explorer.session.costs``.
+
+        Raises:
+            InputError: there is no such cost model, or the scout does not predict.
         """
-        return optimise(self, budget=budget, confirm=confirm, progress=progress, cancel=cancel, cost=cost)
+        way = Way(cost, scout)
+        return optimise(self, budget=budget, confirm=confirm, progress=progress, cancel=cancel, way=way)
 
     # Taking away
 

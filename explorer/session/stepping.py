@@ -7,12 +7,13 @@ from typing import Any
 
 from explorer.runtime import Progress
 from explorer.search import Answer, Proposed
-from explorer.session.costs import MEASURED
+from explorer.session.costs import Way
 from explorer.session.jobs import Job
 from explorer.session.optimise import OptimiseEvent, optimise
 from explorer.session.session import Session
 
 OnEvent = Callable[[OptimiseEvent], None]
+_MEASURED = Way()
 
 
 class Stepper:
@@ -22,17 +23,17 @@ class Stepper:
         session: where accepted moves go.
         budget: comparisons the search may make.
         on_event: called for every event, in the job's thread.
-        cost: name of the cost model to optimise by.
+        way: what the search compares by and looks ahead with.
     """
 
-    def __init__(self, session: Session, budget: int, on_event: OnEvent, cost: str = MEASURED) -> None:
-        self._session, self.cost = session, cost
+    def __init__(self, session: Session, budget: int, on_event: OnEvent, way: Way = _MEASURED) -> None:
+        self._session, self.way = session, way
         self._graph, self._rejected = session.graph, session.rejected
         self._target = session.target
         self._on_event = on_event
         self._job: Job[Any] | None = None
         self._events: Generator[OptimiseEvent, Answer | None, None] = optimise(
-            session, budget=budget, confirm=True, progress=self._report, cancel=self, cost=cost
+            session, budget=budget, confirm=True, progress=self._report, cancel=self, way=way
         )
         self._started = False
         self.is_over = False

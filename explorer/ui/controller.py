@@ -13,6 +13,7 @@ from explorer.graph import load
 from explorer.runtime import Progress, Protocol
 from explorer.search import Answer
 from explorer.session import Job, JobState, OptimiseEvent, Runner, Session, Stepper, keep
+from explorer.session.costs import Way
 from explorer.session.keeping import is_worth_keeping
 from explorer.session.portability import Plan
 from explorer.ui.pump import Pump
@@ -229,27 +230,27 @@ class Controller:
 
     # Searching
 
-    def step(self, budget: int, cost: str) -> None:
+    def step(self, budget: int, way: Way) -> None:
         """Take the proposal on screen, if any, and find the next, in the background."""
-        self._search(budget, cost, "Searching for the next choice", lambda stepper, job: stepper.step(job))
+        self._search(budget, way, "Searching for the next choice", lambda stepper, job: stepper.step(job))
 
-    def skip(self, budget: int, cost: str) -> None:
+    def skip(self, budget: int, way: Way) -> None:
         """Refuse the proposal on screen and find the next, in the background."""
         self._search(
-            budget, cost, "Searching for another choice", lambda stepper, job: stepper.step(job, Answer.SKIP)
+            budget, way, "Searching for another choice", lambda stepper, job: stepper.step(job, Answer.SKIP)
         )
 
-    def run(self, budget: int, cost: str) -> None:
+    def run(self, budget: int, way: Way) -> None:
         """Search to the end, in the background."""
-        self._search(budget, cost, "Optimising", lambda stepper, job: stepper.run(job))
+        self._search(budget, way, "Optimising", lambda stepper, job: stepper.run(job))
 
     def _search(
-        self, budget: int, cost: str, label: str, function: Callable[[Stepper, Job[None]], None]
+        self, budget: int, way: Way, label: str, function: Callable[[Stepper, Job[None]], None]
     ) -> None:
         session = self.need_session()
-        if self._stepper is None or not self._stepper.is_usable or self._stepper.cost != cost:
+        if self._stepper is None or not self._stepper.is_usable or self._stepper.way != way:
             self._drop_search()
-            self._stepper = Stepper(session, budget, self._note, cost)
+            self._stepper = Stepper(session, budget, self._note, way)
         stepper = self._stepper
         self._searches.append(self.start(label, lambda job: function(stepper, job)))
 

@@ -11,7 +11,7 @@ from explorer.errors import Cancelled, InputError
 from explorer.graph import Graph
 from explorer.runtime import Source, Target, Verdict
 from explorer.runtime.dummy import PlantedMeasurer
-from explorer.search import Answer, Evaluated, Finished, Proposed, Taken
+from explorer.search import Answer, Evaluated, Finished, Proposed, Scouted, Taken
 from explorer.session import Confirmed, OptimiseEvent, Session, Stepper
 from tests.session.planted import EndlessMeasurer, folds, only_alone_ns, planted_session
 
@@ -202,3 +202,39 @@ def test_stopping_keeps_what_was_taken():
         (taken,) = [event for event in watched.events if isinstance(event, Taken)]
         assert session.graph is taken.graph
         assert len(session.history.past) == 1
+
+
+@pytest.mark.parametrize(
+    ("cost", "scout", "message"),
+    [
+        ("measured", "oracle", r"no cost model 'oracle'"),
+        ("measured", "measured", r"looks ahead with a cost that predicts, not with 'measured'"),
+        ("operator-sum", "operator-sum", r"cannot look ahead with the same"),
+    ],
+)
+def test_what_cannot_look_ahead_is_refused(session: Session, cost: str, scout: str, message: str):
+    with pytest.raises(InputError, match=message):
+        session.optimise(cost=cost, scout=scout)
+
+
+@pytest.mark.parametrize("faster", [True, False])
+def test_what_is_found_by_looking_ahead_is_taken_only_if_it_is_measured_to_gain(faster: bool):
+    """Folding is predicted to gain; inside the whole it does, or makes no difference."""
+
+    def run_ns(graph: Graph, target: Target) -> float:
+        is_whole = len(graph.nodes) > 1
+        return 1e6 * len(graph.nodes) if faster and is_whole else only_alone_ns(graph, target)
+
+    with planted_session(measurer=PlantedMeasurer(run_ns)) as session:
+        events = list(session.optimise(budget=10, scout="operator-sum"))
+        (scouted,) = [event for event in events if isinstance(event, Scouted)]
+        assert scouted.delta is not None
+        assert scouted.delta.source is Source.PREDICTED
+        assert scouted.delta.verdict is Verdict.FASTER
+        taken = [event for event in events if isinstance(event, Taken)]
+        assert bool(taken) is faster
+        assert all(event.delta.source is Source.MEASURED for event in taken)
+        assert all(step.measured is not None and step.predicted is None for step in session.steps)
+        last = events[-1]
+        assert isinstance(last, Confirmed)
+        assert last.is_kept is faster

@@ -13,6 +13,7 @@ from explorer.runtime.progress import Progress
 from explorer.search import LeftOut
 from explorer.search.moves import Move
 from explorer.session import Job, Session
+from explorer.session.costs import Way
 from explorer.session.view import summary_of
 from explorer.ui.panels.candidates import chosen_html
 from explorer.ui.panels.history import HistoryActions, HistoryPanel
@@ -282,14 +283,27 @@ def optimise(recorder: Recorder) -> OptimisePanel:
     return OptimisePanel(recorder.actions(OptimiseActions))
 
 
-def test_budget_and_cost_go_with_every_command(optimise: OptimisePanel, recorder: Recorder):
-    assert optimise.cost.value == "measured"
-    optimise.budget.value, optimise.cost.value = 12, "operator-sum"
+def test_budget_and_way_go_with_every_command(optimise: OptimisePanel, recorder: Recorder):
+    assert optimise.way.value == Way("measured")
+    scouted = Way("measured", "operator-sum")
+    assert [way for _, way in optimise.way.options] == [Way("measured"), scouted, Way("operator-sum")]
+    optimise.budget.value, optimise.way.value = 12, scouted
     for button in (optimise.step, optimise.skip, optimise.run, optimise.stop):
         button.click()
-    assert recorder.calls == [
-        ("step", 12, "operator-sum"), ("skip", 12, "operator-sum"), ("run", 12, "operator-sum"), ("stop",)
-    ]  # fmt: skip
+    assert recorder.calls == [("step", 12, scouted), ("skip", 12, scouted), ("run", 12, scouted), ("stop",)]
+
+
+def test_looking_ahead_is_told_as_predicted(optimise: OptimisePanel, session: Session):
+    shown = []
+    for event in session.optimise(budget=30, scout="operator-sum"):
+        optimise.show_event(event)
+        shown.append((type(event).__name__, optimise.next.value))
+    assert shown[0][0] == "Scouting"
+    assert "Looking ahead" in shown[0][1]
+    assert "0 of at most 60 predictions made" in shown[0][1]
+    assert shown[-1][0] == "Confirmed"
+    line = next(line for line in optimise.log.value.split("<li>") if "Looked ahead" in line)
+    assert "predicted" in line
 
 
 def test_a_search_is_told_from_first_measurement_to_result(optimise: OptimisePanel, session: Session):

@@ -8,9 +8,19 @@ from dataclasses import dataclass
 
 import ipywidgets as widgets
 
-from explorer.search import Evaluated, Evaluating, Failed, Finished, LeftOut, Proposed, Taken
+from explorer.search import (
+    Evaluated,
+    Evaluating,
+    Failed,
+    Finished,
+    LeftOut,
+    Proposed,
+    Scouted,
+    Scouting,
+    Taken,
+)
 from explorer.session import Confirmed, OptimiseEvent, Snapshot
-from explorer.session.costs import COSTS
+from explorer.session.costs import Way, ways
 from explorer.ui.chart import Chart, curve_figure
 from explorer.ui.panels.parts import button, column, delta_html, field, marked, muted, row, short_delta_html
 
@@ -20,7 +30,7 @@ _START = "Step compares until there is a choice to show, and waits. Run goes on 
 
 @dataclass(frozen=True)
 class OptimiseActions:
-    """What the panel asks the app to do; the first three take the budget and the name of a cost model.
+    """What the panel asks the app to do; the first three take the budget and what to compare by.
 
     Attributes:
         step: go on to the next proposal (taking the one that is shown, if any).
@@ -29,9 +39,9 @@ class OptimiseActions:
         stop: stop now.
     """
 
-    step: Callable[[int, str], None]
-    skip: Callable[[int, str], None]
-    run: Callable[[int, str], None]
+    step: Callable[[int, Way], None]
+    skip: Callable[[int, Way], None]
+    run: Callable[[int, Way], None]
     stop: Callable[[], None]
 
 
@@ -42,9 +52,12 @@ class OptimisePanel:
     """
 
     def __init__(self, actions: OptimiseActions) -> None:
-        costs = [(choice.label, name) for name, choice in COSTS.items()]
-        self.cost = field(widgets.Dropdown(options=costs, description="Greedy by"), grow=True)
-        self.cost.tooltip = "What the search compares by; the end result is measured in any case"
+        offered = [(way.label, way) for way in ways()]
+        self.way = field(widgets.Dropdown(options=offered, description="Greedy by"), grow=True)
+        self.way.tooltip = (
+            "What the search compares by; the end result is measured in any case. Looking ahead: predictions find a "
+            "whole way first, which is then measured as one move, and taken apart if it does not gain"
+        )
         self.budget = field(widgets.BoundedIntText(value=30, min=1, max=10000, description="Budget"))
         self.budget.tooltip = "How many comparisons the search may make"
         self.step = button(
@@ -69,7 +82,7 @@ class OptimisePanel:
         self.proposal: Proposed | None = None
         self.reset()
         self.box = column(
-            row(self.cost, self.budget, self.step, self.skip, self.run, self.stop),
+            row(self.way, self.budget, self.step, self.skip, self.run, self.stop),
             self.next,
             self.chart_box,
             self.log,
@@ -90,7 +103,7 @@ class OptimisePanel:
     def disable(self, is_busy: bool) -> None:
         """Stop works while something runs; everything else when nothing does."""
         nothing = is_busy or self._snapshot is None
-        for widget in (self.step, self.run, self.budget, self.cost):
+        for widget in (self.step, self.run, self.budget, self.way):
             widget.disabled = nothing
         self.skip.disabled = nothing or self.proposal is None
         self.stop.disabled = not is_busy
@@ -99,6 +112,11 @@ class OptimisePanel:
         """Note what the search just said."""
         self.proposal = event if isinstance(event, Proposed) else None
         match event:
+            case Scouting(move=move, spent=spent, budget=budget):
+                self._show_next("Looking ahead", move.label, f"{spent} of at most {budget} predictions made")
+            case Scouted(delta=delta, sentence=sentence):
+                told = "" if delta is None else short_delta_html(delta)
+                self._add(f"{told} <b>Looked ahead</b> {html.escape(sentence)}")
             case Evaluating(move=move, spent=spent, budget=budget):
                 self._show_next("Comparing", move.label, f"{spent} of {budget} comparisons made")
             case Evaluated(move=move, delta=delta):
@@ -130,8 +148,8 @@ class OptimisePanel:
         self.log.value = muted("What the search compares is listed here, the latest first.")
         self._show_next("Ready", _START, "")
 
-    def _with_settings(self, action: Callable[[int, str], None]) -> Callable[[], None]:
-        return lambda: action(int(self.budget.value), self.cost.value)
+    def _with_settings(self, action: Callable[[int, Way], None]) -> Callable[[], None]:
+        return lambda: action(int(self.budget.value), self.way.value)
 
     def _redraw(self) -> None:
         if self.chart is not None and self._snapshot is not None:
