@@ -9,16 +9,16 @@ The search is a generator of events. It shows its next choice (``Proposed``) bef
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import TypeVar
 
 from explorer.cost import CostModel, Delta, Verdict
-from explorer.errors import RewriteError, RuntimeFailure, WorkerError
+from explorer.errors import RuntimeFailure, WorkerError
 from explorer.graph import Graph
-from explorer.rewrite import EquivalenceReport, NumericClass, RuleSet, Scan, loosest, rescan, scan
-from explorer.search.ahead import Part, Path, Scout, join
+from explorer.rewrite import EquivalenceReport, NumericClass, RuleSet, loosest
+from explorer.search.ahead import Part, Path, Scout
 from explorer.search.events import (
     Evaluated,
     Evaluating,
@@ -31,7 +31,8 @@ from explorer.search.events import (
     Scouting,
     Taken,
 )
-from explorer.search.moves import AppliedMove, Move, apply_move, group_moves
+from explorer.search.moves import AppliedMove, Move
+from explorer.search.position import Position
 from explorer.search.prior import rough_node_ns, rough_ns
 from explorer.search.shedding import shed
 from explorer.search.simplify import FOLDING_FAMILIES, simplify
@@ -77,7 +78,7 @@ class Greedy:
         scout: predicts a path before anything is compared; None for no looking ahead.
     """
 
-    graph: Graph
+    graph: InitVar[Graph]
     rules: RuleSet
     cost: CostModel
     check: Check
@@ -85,20 +86,20 @@ class Greedy:
     banned: frozenset[str] = frozenset()
     scout: Scout | None = None
     spent: int = field(default=0, init=False)
-    _visited: set[str] = field(default_factory=set, init=False)
+    position: Position = field(init=False)
     _settled: set[Move] = field(default_factory=set, init=False)
     _pending: list[Move] = field(default_factory=list, init=False)
     _measured: dict[Move, float] = field(default_factory=dict, init=False)
     _guessed: dict[Move, float] = field(default_factory=dict, init=False)
-    _applied: dict[Move, AppliedMove] = field(default_factory=dict, init=False)
-    _scanned: tuple[Graph, Scan] | None = field(default=None, init=False)
     _folded: Move | None = field(default=None, init=False)
     _ahead: tuple[Part, ...] = field(default=(), init=False)
     _paths: dict[Move, Path] = field(default_factory=dict, init=False)
 
+    def __post_init__(self, graph: Graph) -> None:
+        self.position = Position(graph, self.rules, self.banned)
+
     def events(self) -> Generator[Event, Answer | None, None]:
         """Run until no move gains, the budget is spent, or the consumer closes the generator."""
-        self._visited.add(self.graph.fingerprint())
         self._fold()
         yield from self._look_ahead()
         while True:
@@ -111,10 +112,10 @@ class Greedy:
     def _fold(self) -> None:
         """Try first what folds and eliminates, all at once: it opens the rest, whatever it gains itself."""
         folding = self.rules.of_families(FOLDING_FAMILIES)
-        folded = simplify(self.graph, folding, self.banned)
+        folded = simplify(self.position.graph, folding, self.banned)
         if folded is not None:
             self._folded = folded.move
-            self._applied[folded.move] = folded
+            self.position.note(folded)
             self._guessed[folded.move] = 0.0
             self._pending.append(folded.move)
 
@@ -123,27 +124,27 @@ class Greedy:
         if self.scout is None:
             return
         cost, parts = self.scout.cost, list[Part]()
-        inner = Greedy(self.graph, self.rules, cost, self.check, self.scout.budget, self.banned)
+        inner = Greedy(self.position.graph, self.rules, cost, self.check, self.scout.budget, self.banned)
         for event in inner.events():
             if isinstance(event, Evaluating):
                 yield Scouting(event.move, event.spent, event.budget)
             elif isinstance(event, Taken):
                 parts.append(Part(event.move, event.delta.ratio))
         self._ahead = tuple(parts)
-        yield Scouted(len(parts), _predicted(cost, self.graph, inner.graph), inner.spent)
+        yield Scouted(len(parts), _predicted(cost, self.position.graph, inner.position.graph), inner.spent)
         self._offer(self._ahead, first=True)
 
     def _offer(self, parts: Sequence[Part], *, first: bool = False) -> list[Move]:
         """What of a path still applies as an open move; [] if that is nothing new."""
-        path = join(self.graph, parts, self.rules)
-        if path is None or path.applied.graph.fingerprint() in self._visited:
+        path = self.position.join(parts)
+        if path is None or path.applied.move in self._settled:
             return []
         move = path.applied.move
-        if move in self._settled:
-            return []
-        self._applied[move], self._paths[move] = path.applied, path
         self._guessed[move] = 0.0 if first else path.ratio
-        self._pending.append(move)
+        if len(path.parts) > 1:
+            self._paths[move] = path
+        if len(path.parts) > 1 or first:
+            self._pending.append(move)
         return [move]
 
     def _length(self, move: Move) -> int:
@@ -163,9 +164,7 @@ class Greedy:
         if answer is Answer.SKIP:
             self._settled.add(move)
             return
-        self.graph = graph
-        self._visited.add(graph.fingerprint())
-        self._applied.clear()
+        self.position.go(tried.applied)
         self._guessed.clear()
         self._pending = [m for m in self._pending if m not in self._paths]
         self._paths.clear()
@@ -193,7 +192,8 @@ class Greedy:
                 gaining.append(tried)
             else:
                 self._settled.add(move)
-                queue += [*self._opened_by(tried), *self._divide(move, tried.delta)]
+                further = [*self._opened_by(tried), *self._divide(move, tried.delta)]
+                queue += [one for one in further if one not in queue]
         return min(gaining, key=lambda tried: tried.delta.ratio, default=None)
 
     def _without_dead_weight(self, tried: _Tried) -> Generator[Event, Answer | None, _Tried]:
@@ -229,8 +229,8 @@ class Greedy:
     def _by_stake(self, applied: AppliedMove) -> tuple[str, ...]:
         """The sites of a move, those whose nodes take longest (by a rough guess) first."""
         move = applied.move
-        before = None if move.after is None else self._apply(move.after)
-        node_ns = rough_node_ns(self.graph if before is None else before.graph)
+        before = None if move.after is None else self.position.apply(move.after)
+        node_ns = rough_node_ns(self.position.graph if before is None else before.graph)
         stake = {c.place: sum(node_ns.get(node, 0.0) for node in c.nodes) for c in applied.candidates}
         return tuple(sorted((p for p in move.places if p in stake), key=lambda place: -stake[place]))
 
@@ -242,7 +242,7 @@ class Greedy:
         if whole is None or smaller is None:
             return None
         yield Evaluating(smaller, self.spent, self.budget)
-        base, other = self._apply(whole), self._apply(smaller)
+        base, other = self.position.apply(whole), self.position.apply(smaller)
         if base is None or other is None:
             return None
         try:
@@ -261,40 +261,17 @@ class Greedy:
 
     def _open_moves(self) -> list[Move]:
         """All sites of each rule together, and the parts of sets that did not pay as a whole."""
-        found = [c for c in self._sites().enumeration().candidates if c.place not in self.banned]
-        offered = {c.place for c in found}
-        self._pending = [m for m in self._pending if not offered.isdisjoint(m.chain[0].places)]
-        fresh = [move for move in group_moves(found) if move not in self._settled]
+        self._pending = [move for move in self._pending if self.position.offers(move)]
+        fresh = [move for move in self.position.moves() if move not in self._settled]
         self._guess(fresh)
         return list(dict.fromkeys([*fresh, *(m for m in self._pending if m not in self._settled)]))
 
     def _guess(self, moves: list[Move]) -> None:
-        now_ns = rough_ns(self.graph)
+        now_ns = rough_ns(self.position.graph)
         for move in moves:
-            applied = self._apply(move)
+            applied = self.position.apply(move)
             if applied is not None:
                 self._guessed.setdefault(move, rough_ns(applied.graph) / now_ns)
-
-    def _apply(self, move: Move) -> AppliedMove | None:
-        """The graph after a move, or None if it breaks a promise, changes nothing, or was seen before."""
-        if move not in self._applied:
-            applied = self._apply_chain(move)
-            if applied is None or applied.graph.fingerprint() in self._visited:
-                return None
-            self._applied[move] = applied
-        return self._applied[move]
-
-    def _apply_chain(self, move: Move) -> AppliedMove | None:
-        """The last move of a chain on what the moves before it gave, which is kept."""
-        before = None if move.after is None else self._apply(move.after)
-        if move.after is not None and before is None:
-            return None
-        start = self.graph if before is None else before.graph
-        try:
-            own = apply_move(start, replace(move, after=None), self.rules)
-        except RewriteError:
-            return None
-        return own if own is None or before is None else before.then(own)
 
     def _opened_by(self, tried: _Tried) -> list[Move]:
         """What becomes possible after a move that simplifies the graph without gaining by itself.
@@ -302,27 +279,14 @@ class Greedy:
         A chain goes on as long as the runtime does the same anyway, which costs no comparison to find out; after a
         difference within noise, one more move is tried.
         """
-        move, graph = tried.applied.move, tried.applied.graph
+        move = tried.applied.move
         verdict, length = tried.delta.verdict, self._length(move)
         is_neutral = verdict is Verdict.IDENTICAL or (verdict is Verdict.WITHIN_NOISE and length == 1)
         if not is_neutral or self._guessed.get(move, 1.0) >= 1.0 or length >= _LONGEST_CHAIN:
             return []
-        now = self._sites()
-        known = {c.place for c in now.enumeration().candidates}
-        after = rescan(now, graph, self.rules).enumeration()
-        found = [c for c in after.candidates if c.place not in known]
-        moves = group_moves((c for c in found if c.place not in self.banned), after=move)
+        moves = self.position.opened_by(tried.applied)
         self._guess(moves)
         return moves
-
-    def _sites(self) -> Scan:
-        """Where rules apply to the current graph; after the first time only asked near what changed."""
-        if self._scanned is None:
-            self._scanned = (self.graph, scan(self.graph, self.rules))
-        elif self._scanned[0] is not self.graph:
-            known = self._scanned[1]
-            self._scanned = (self.graph, rescan(known, self.graph, self.rules))
-        return self._scanned[1]
 
     def _divide(self, move: Move, delta: Delta) -> list[Move]:
         """Halves of a move that did not pay as a whole; none if the runtime does it already.
@@ -343,13 +307,13 @@ class Greedy:
 
     def _evaluate(self, move: Move) -> Generator[Event, Answer | None, _Tried | None]:
         yield Evaluating(move, self.spent, self.budget)
-        applied = self._apply(move)
+        applied = self.position.apply(move)
         if applied is None:
             self._settled.add(move)
             yield Failed(move, "it no longer applies, or leads back to a graph already seen")
             return None
         try:
-            delta = self._compare(self.graph, applied.graph)
+            delta = self._compare(self.position.graph, applied.graph)
         except (RuntimeFailure, WorkerError) as failure:
             self._settled.add(move)
             self.spent += 1

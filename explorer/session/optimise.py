@@ -74,7 +74,7 @@ def optimise(
 def _extend_history(session: Session, greedy: Greedy) -> Generator[Event, Answer | None, None]:
     events, answer = greedy.events(), None
     while True:
-        base = greedy.graph
+        base = greedy.position.graph
         try:
             event = events.send(answer)
         except StopIteration:

@@ -250,4 +250,4 @@ def _greedy(session: Session, graph: Graph, cost: CostModel, budget: int) -> Fou
     greedy = Greedy(graph, session.rules, cost, session.check, budget)
     taken = [event for event in greedy.events() if isinstance(event, Taken)]
     steps = [Step.of(c, event.delta, len(event.candidates)) for event in taken for c in event.candidates]
-    return Found(greedy.graph, tuple(steps), greedy.spent)
+    return Found(greedy.position.graph, tuple(steps), greedy.spent)

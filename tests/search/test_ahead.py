@@ -88,7 +88,7 @@ def test_a_gain_that_only_shows_together_is_found_by_looking_ahead():
     assert first.delta.source is Source.MEASURED
     (taken,) = [event for event in events if isinstance(event, Taken)]
     assert len(taken.candidates) == 3
-    assert all(done(greedy.graph))
+    assert all(done(greedy.position.graph))
 
 
 def test_predictions_come_first_are_told_as_such_and_cost_no_comparison():
@@ -124,7 +124,7 @@ def test_a_path_that_is_slower_is_halved_until_what_gains_is_found(shares: tuple
     compared = [event for event in greedy.events() if isinstance(event, Evaluated)]
     assert len(compared[0].move.chain) == 3
     assert compared[0].delta.verdict is Verdict.SLOWER
-    assert done(greedy.graph) == tuple(share > 0 for share in shares)
+    assert done(greedy.position.graph) == tuple(share > 0 for share in shares)
 
 
 @pytest.mark.parametrize("shares", [(0.3, -0.05, 0.1), (0.3, 0.1, -0.05), (-0.05, 0.3, 0.1)])
@@ -137,7 +137,7 @@ def test_what_costs_something_is_left_out_of_a_path_that_gains(shares: tuple[flo
     assert len(left_out.without) == 1
     (taken,) = [event for event in events if isinstance(event, Taken)]
     assert taken.delta.ratio == pytest.approx(1 - 0.4)
-    assert done(greedy.graph) == tuple(share > 0 for share in shares)
+    assert done(greedy.position.graph) == tuple(share > 0 for share in shares)
 
 
 def test_a_path_can_be_overridden_and_is_not_proposed_again():
@@ -151,7 +151,7 @@ def test_a_path_can_be_overridden_and_is_not_proposed_again():
         answer = Answer.SKIP if isinstance(event, Proposed) else None
         proposed += [event.move] if isinstance(event, Proposed) else []
     assert len(proposed) == len(set(proposed))
-    assert not any(done(greedy.graph))
+    assert not any(done(greedy.position.graph))
 
 
 def test_banned_places_are_not_looked_ahead_to():
@@ -159,7 +159,7 @@ def test_banned_places_are_not_looked_ahead_to():
     greedy = scouted(ALL_GAIN, banned=banned)
     seen = [event.move for event in greedy.events() if isinstance(event, Scouting | Evaluated | Taken)]
     assert all(banned.isdisjoint(one.places) for move in seen for one in move.chain)
-    assert done(greedy.graph) == (True, True, False)
+    assert done(greedy.position.graph) == (True, True, False)
 
 
 def test_a_search_that_looks_ahead_is_the_same_every_time():

@@ -53,7 +53,7 @@ def test_takes_what_gains_until_nothing_does():
     greedy = search(two_blocks())
     events = list(greedy.events())
     taken = [event.move.rule for event in events if isinstance(event, Taken)]
-    assert ops(greedy.graph) == {"FusedConv": 2}
+    assert ops(greedy.position.graph) == {"FusedConv": 2}
     assert set(taken) == {"fold-batchnorm-into-conv", "fuse-conv-activation"}
     assert isinstance(events[-1], Finished)
     assert events[-1].reason == "no remaining rewrite is measurably faster"
@@ -70,7 +70,7 @@ def test_nothing_is_taken_where_nothing_gains():
     greedy = search(two_blocks(), run_ns=lambda _graph, _target: 1e6)
     events = list(greedy.events())
     assert not any(isinstance(event, Taken) for event in events)
-    assert ops(greedy.graph) == {"Conv": 2, "BatchNormalization": 2, "Relu": 2}
+    assert ops(greedy.position.graph) == {"Conv": 2, "BatchNormalization": 2, "Relu": 2}
 
 
 def test_a_slower_set_is_divided_until_the_gain_is_found():
@@ -143,7 +143,7 @@ def test_the_next_choice_is_shown_before_it_is_taken_and_can_be_skipped():
     event = next(events)
     while not isinstance(event, Proposed):
         event = next(events)
-    assert ops(greedy.graph)["BatchNormalization"] == 2
+    assert ops(greedy.position.graph)["BatchNormalization"] == 2
     rest = [events.send(Answer.SKIP), *events]
     assert not any(isinstance(event, Taken) and len(event.candidates) == 2 for event in rest)
 
@@ -152,7 +152,7 @@ def test_banned_places_are_left_alone():
     banned = frozenset({"fold-batchnorm-into-conv:n0+n1"})
     greedy = search(two_blocks(), rules=default_rules().only(["fold-batchnorm-into-conv"]), banned=banned)
     list(greedy.events())
-    assert ops(greedy.graph)["BatchNormalization"] == 1
+    assert ops(greedy.position.graph)["BatchNormalization"] == 1
 
 
 def test_a_move_that_fails_the_check_is_not_taken():

@@ -121,7 +121,7 @@ def test_a_search_takes_of_a_gaining_set_only_what_pays():
     assert left_out.delta.ratio == pytest.approx((1e7 - 1.2e6) / (1e7 - 0.8e6))
     (taken,) = [event for event in events if isinstance(event, Taken)]
     assert taken.delta.ratio == pytest.approx(1 - 0.12)
-    assert normalised(greedy.graph) == {i for i, size in enumerate(sizes) if size == 1}
+    assert normalised(greedy.position.graph) == {i for i, size in enumerate(sizes) if size == 1}
     assert isinstance(events[-1], Finished)
 
 
@@ -130,7 +130,7 @@ def test_where_all_sites_pay_one_comparison_more_is_made():
     events = list(greedy.events())
     assert [event.is_better for event in events if isinstance(event, LeftOut)] == [False]
     assert greedy.spent == 2
-    assert not normalised(greedy.graph)
+    assert not normalised(greedy.position.graph)
 
 
 def test_a_search_is_the_same_every_time():
