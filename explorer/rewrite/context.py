@@ -107,7 +107,11 @@ def freed_bytes(drops: Iterable[ir.Value | None], removed: Iterable[ir.Node]) ->
     """Bytes of the dropped constants that only the removed nodes, or bodies of theirs, read."""
     gone = set(removed)
     values = dict.fromkeys(value for value in drops if value is not None)
-    return sum(nbytes(v) for v in values if not is_read_outside(v, lambda reader: goes_with(reader, gone)))
+    return sum(
+        nbytes(v)
+        for v in values
+        if not v.is_graph_output() and not is_read_outside(v, lambda reader: goes_with(reader, gone))
+    )
 
 
 def element_bytes(value: ir.Value) -> int:

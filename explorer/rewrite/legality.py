@@ -7,13 +7,13 @@ import onnx_ir as ir
 from explorer.graph import node_id
 from explorer.rewrite.context import (
     Context,
-    dims,
     goes_with,
     is_const,
     is_used,
     operand,
     operator,
     scalar,
+    shape_of,
     text,
 )
 from explorer.rewrite.rule import Match, Rule
@@ -121,7 +121,7 @@ def _wrong_dtype(rule: Rule, match: Match) -> str | None:
 
 def _is_empty(match: Match) -> str | None:
     for value in match.outputs:
-        size = dims(value)
+        size = shape_of(value)
         if size is not None and 0 in size:
             return f"{text(value)} is empty (shape {list(size)})"
     return None

@@ -142,6 +142,11 @@ def test_empty_results_are_left_alone():
     assert reasons_of(graph, of("Neg")) == ["'y' is empty (shape [2, 0])"]
 
 
+def test_a_dim_of_zero_is_empty_whatever_the_dynamic_dims_are():
+    graph = graph_of("(float[N,0] x) => (float[N,0] y) { y = Neg(x) }")
+    assert reasons_of(graph, of("Neg")) == ["'y' is empty (shape ['N', 0])"]
+
+
 # G7
 
 

@@ -84,7 +84,7 @@ class _MergeConcatenatedConvs(Rule):
         nodes = (*(n for branch in run for n in branch.nodes), concat)
         bindings = {"run": run, "window": window, "borders": borders}
         summary = f"{len(run)} convolutions of {text(run[0].conv.inputs[0])} become one"
-        drops = tuple(value for branch in run for value in branch.conv.inputs[1:])
+        drops = (*(v for branch in run for v in branch.conv.inputs[1:]), *_further_operands(run))
         variant = "" if len(run) == len(concat.inputs) else text(run[0].output)
         return Match(nodes, (concat.outputs[0],), bindings, variant, summary, _bytes(run, window), drops)
 
@@ -160,7 +160,7 @@ class SplitConvChannels(PatternRule):
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:
         """Two convolutions and a Concat."""
         (conv,), like = match.nodes, match.outputs[0]
-        halves = [np.split(array(value), 2) for value in conv.inputs[1:]]
+        halves = [np.split(array(value), 2) for value in conv.inputs[1:] if value is not None]
         parts = []
         for half in zip(*halves, strict=True):
             constants = [build.constant(values, "half") for values in half]
@@ -201,6 +201,12 @@ def _belong_together(a: _Branch, b: _Branch) -> bool:
     if a.activation is None or b.activation is None:
         return a.activation is b.activation
     return _signature(a.activation) == _signature(b.activation)
+
+
+def _further_operands(run: Sequence[_Branch]) -> list[ir.Value | None]:
+    """What the activations of all branches but the first read besides; the first one's operands are read on."""
+    operands = [[] if b.activation is None else list(b.activation.inputs[1:]) for b in run]
+    return [value for values in operands[1:] for value in values if value not in operands[0]]
 
 
 def _signature(node: ir.Node) -> tuple[object, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder
-from explorer.rewrite.context import Context, text
+from explorer.rewrite.context import Context, dim, dims, operator, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
 from explorer.rewrite.rules.affine import Affine, affine_source, read_affine
 from explorer.rewrite.rules.conv_parts import has_zero_pads
@@ -75,6 +76,7 @@ class FoldIntoReaders(PatternRule):
             return None
         folds = [Fold(item, read_affine(node, item.axis, item.inputs, context)) for item in linears]
         for fold in folds:
+            _refuse_enlarging(fold, node, source)
             _refuse_shifted_padding(fold)
         weights = ", ".join(text(fold.linear.weight) for fold in folds)
         nodes = (node, *(n for fold in folds for n in fold.linear.nodes))
@@ -122,6 +124,18 @@ def _dropped_before(fold: Fold) -> tuple[ir.Value | None, ...]:
     weight = (fold.linear.weight,) if fold.new_weight else ()
     bias = (fold.linear.bias,) if fold.affine.shifts else ()
     return (*weight, *bias, *fold.affine.constants)
+
+
+def _refuse_enlarging(fold: Fold, node: ir.Node, source: ir.Value | None) -> None:
+    """One number per channel turns a single channel into several, so the number there must be known."""
+    if operator(node) == "BatchNormalization" or all(prod(dims(c) or ()) == 1 for c in fold.affine.constants):
+        return
+    channels = dim(source, fold.linear.axis)
+    refuse_unless(
+        channels == fold.linear.inputs,
+        f"{text(source)} is not known to have {fold.linear.inputs} channels; if it has one, "
+        f"{text(node.outputs[0])} is larger",
+    )
 
 
 def _refuse_shifted_padding(fold: Fold) -> None:

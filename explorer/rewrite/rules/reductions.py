@@ -41,7 +41,7 @@ class MergeReductionAndUnsqueeze(PatternRule):
         keeps = int(node.op_type == "Unsqueeze")
         summary = f"{reduction.op_type} {'keeps' if keeps else 'drops'} axes {list(own)}"
         bindings = {"reduction": reduction, "keepdims": keeps}
-        drops = tuple(node.inputs[1:])
+        drops = tuple(value for value in node.inputs[1:] if value not in reduction.inputs)
         return Match((reduction, node), (node.outputs[0],), bindings, summary=summary, drops=drops)
 
     def rewrite(self, match: Match, build: Builder) -> Sequence[ir.Value]:

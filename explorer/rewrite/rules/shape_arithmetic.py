@@ -62,7 +62,8 @@ class FoldShape(_ToConstant):
             raise Refusal(f"not all dims of {text(node.inputs[0])} are static")
         summary = f"{text(node.outputs[0])} is always {list(found.elements)}"
         bindings = {"elements": found.elements, "rank": found.rank}
-        return Match((node,), (node.outputs[0],), bindings, "", summary, 8 * len(found.elements))
+        size = 8 * len(found.elements)
+        return Match((node,), (node.outputs[0],), bindings, "", summary, size, constants_of([node]))
 
 
 class FoldShapeArithmetic(_ToConstant):

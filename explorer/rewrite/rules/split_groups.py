@@ -65,7 +65,7 @@ class SplitConvGroups(Rule):
         """Split, convolutions, Concat."""
         (conv,), like, count = match.nodes, match.outputs[0], match["parts"]
         sources = split(match["source"], [match["channels"] // count] * count, 1, build)
-        constants = [np.split(array(value), count) for value in conv.inputs[1:]]
+        constants = [np.split(array(value), count) for value in conv.inputs[1:] if value is not None]
         groups = group_of(conv) // count
         attributes = attributes_of(conv, group=groups) if groups > 1 else attributes_of(conv, "group")
         results = []

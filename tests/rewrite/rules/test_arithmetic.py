@@ -131,3 +131,10 @@ def test_names_do_not_clash_when_a_rule_fires_twice():
     result = apply_all(graph, DIV)
     names = [value.name for value in result.initializers()]
     assert sorted(names) == ["reciprocal", "reciprocal_1"]
+
+
+def test_constant_that_is_also_an_output_stays_and_is_counted():
+    graph = graph_of(
+        "(float[3] x) => (float[3] y, float p) { p = Constant<value=float {2}>() y = Pow(x, p) }"
+    )
+    assert [value.name for value in apply_only(graph, POW).outputs] == ["y", "p"]

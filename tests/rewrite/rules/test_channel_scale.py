@@ -255,6 +255,42 @@ def test_shift_before_padding_is_refused():
     assert reasons(graph, SHIFT_NEXT) == ["the convolution pads with zeros, which the shift would not reach"]
 
 
+@pytest.mark.parametrize(
+    ("operation", "following", "rule"),
+    [
+        ("Mul(x, k)", "Conv(s, w)", SCALE_NEXT),
+        ("Sub(k, x)", "Conv(s, w)", SHIFT_NEXT),
+    ],
+)
+def test_constant_that_may_turn_one_channel_into_several_is_refused(operation, following, rule):
+    """With C = 1 the product has 4 channels and runs; folded it would not."""
+    graph = graph_of(
+        f"(float[N,C,8,8] x) => (float[N,2,6,6] y) {{ s = {operation} y = {following} }}",
+        k=draw(4, 1, 1),
+        w=draw(2, 4, 3, 3),
+    )
+    assert candidates(graph, rule) == []
+    assert reasons(graph, rule) == ["'x' is not known to have 4 channels; if it has one, 's' is larger"]
+
+
+def test_one_number_for_an_unknown_number_of_channels():
+    graph = graph_of(
+        "(float[N,C,8,8] x) => (float[N,2,6,6] y) { s = Mul(x, k) y = Conv(s, w) }",
+        k=draw(1),
+        w=draw(2, 4, 3, 3),
+    )
+    assert len(candidates(graph, SCALE_NEXT)) == 1
+
+
+def test_gain_that_may_enlarge_a_row_is_refused():
+    graph = graph_of(
+        "(float[N,K] x) => (float[N,2] y) { s = Mul(x, k) y = MatMul(s, w) }", k=draw(4), w=draw(4, 2)
+    )
+    assert reasons(graph, NEXT_MATMUL) == [
+        "'x' is not known to have 4 channels; if it has one, 's' is larger"
+    ]
+
+
 def test_scale_that_is_a_graph_output_is_refused():
     graph = graph_of(
         "(float[1,4,8,8] x) => (float[1,6,6,6] y, float[1,4,8,8] s) { s = Mul(x, k)\n y = Conv(s, w) }",

@@ -27,6 +27,14 @@ def test_reduction_keeps_its_axes(op, opset):
     assert result.nodes[0].attributes["keepdims"].value == 1
 
 
+def test_axes_shared_by_both_stay():
+    graph = graph_of(
+        "(float[N,3,4] x) => (float[N,1,1] y) { h = ReduceSum<keepdims=0>(x, b) k = Unsqueeze(h, b) y = Neg(k) }",
+        b=np.array([1, 2]),
+    )
+    assert [value.name for value in apply_only(graph, KEEP).initializers()] == ["b"]
+
+
 def test_reduction_drops_its_axes():
     graph = graph_of(
         "(float[N,3,4] x) => (float[N,4] y) { h = ReduceMean<axes=[1]>(x) k = Squeeze(h, a) y = Neg(k) }",

@@ -31,6 +31,12 @@ def test_shape_of_static_dims(expression, value):
     np.testing.assert_array_equal(result.nodes[0].inputs[0].const_value.numpy(), value)
 
 
+def test_shape_of_a_constant_that_nothing_else_reads():
+    graph = graph_of("(int64 x) => (int64 y) { s = Size(w) y = Add(s, x) }", w=np.zeros((3, 4), "f4"))
+    result = apply_only(graph, SHAPE)
+    assert "w" not in {value.name for value in result.initializers()}
+
+
 def test_shape_with_start_and_end_of_dynamic_dims_is_not_frozen():
     graph = load(case_path("shape_with_start_end"))
     assert candidates(graph, SHAPE) == []

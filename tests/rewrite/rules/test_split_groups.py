@@ -39,6 +39,12 @@ def test_every_number_of_parts_and_back(opset):
         assert_inverse_restores(graph, candidate)
 
 
+def test_an_omitted_bias():
+    text = '(float[1,8,8,8] x) => (float[1,8,6,6] y) { y = Conv<group=2>(x, w, "") }'
+    result = apply_only(graph_of(text, w=draw(8, 4, 3, 3)), SPLIT)
+    assert [len(node.inputs) for node in result.nodes if node.op_type == "Conv"] == [2, 2]
+
+
 def test_many_groups_are_halved_only():
     graph = graph_of(
         "(float[N,32,8,8] x) => (float[N,32,6,6] y) { y = Conv<group=32>(x, w) }", w=draw(32, 1, 3, 3)
