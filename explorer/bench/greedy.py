@@ -89,7 +89,11 @@ def _told(events: list[OptimiseEvent]) -> dict[str, Any]:
     ]
     refused = [{"move": e.move.label, "reason": e.reason} for e in events if isinstance(e, Failed)]
     taken = [e.move.label for e in events if isinstance(e, Taken)]
-    ahead = [{"moves": e.moves, "delta": _plain(e.delta)} for e in events if isinstance(e, Scouted)]
+    ahead = [
+        {"move": e.move and e.move.label, "moves": e.moves, "delta": _plain(e.delta)}
+        for e in events
+        if isinstance(e, Scouted)
+    ]
     told: dict[str, Any] = {"ahead": ahead, "compared": compared, "refused": refused, "taken": taken}
     for event in events:
         if isinstance(event, Confirmed):

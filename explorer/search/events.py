@@ -24,11 +24,13 @@ class Scouted:
     """The path that was found by predictions, and will be measured as one move.
 
     Attributes:
+        move: the whole path as one move; None if there is none.
         moves: how many moves it has; 0 if nothing is predicted to gain.
         delta: what is predicted for the whole of it; None where there is no path, or no prediction for the whole.
         spent: predictions that were made.
     """
 
+    move: Move | None
     moves: int
     delta: Delta | None
     spent: int

@@ -131,8 +131,9 @@ class Greedy:
             elif isinstance(event, Taken):
                 parts.append(Part(event.move, event.delta.ratio))
         self._ahead = tuple(parts)
-        yield Scouted(len(parts), _predicted(cost, self.position.graph, inner.position.graph), inner.spent)
-        self._offer(self._ahead, first=True)
+        predicted = _predicted(cost, self.position.graph, inner.position.graph)
+        offered = self._offer(self._ahead, first=True)
+        yield Scouted(offered[0] if offered else None, len(parts), predicted, inner.spent)
 
     def _offer(self, parts: Sequence[Part], *, first: bool = False) -> list[Move]:
         """What of a path still applies as an open move; [] if that is nothing new."""

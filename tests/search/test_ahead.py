@@ -98,6 +98,7 @@ def test_predictions_come_first_are_told_as_such_and_cost_no_comparison():
     assert set(ahead) == {Scouting}
     (told,) = [event for event in events if isinstance(event, Scouted)]
     assert told.moves == 3
+    assert told.move == next(event.move for event in events if isinstance(event, Evaluated))
     assert told.spent == len(ahead)
     assert told.delta is not None
     assert told.delta.source is Source.PREDICTED
@@ -113,6 +114,7 @@ def test_where_nothing_is_predicted_to_gain_the_search_is_the_plain_one():
     gains = saving(0.05, -0.02, 0.03)
     assert told(scouted(gains, saving(0, 0, 0))) == told(search(three_sites(), gains, RULES))
     (ahead,) = [e for e in scouted(gains, saving(0, 0, 0)).events() if isinstance(e, Scouted)]
+    assert ahead.move is None
     assert ahead.moves == 0
     assert ahead.delta is None
     assert "nothing is predicted to gain" in ahead.sentence

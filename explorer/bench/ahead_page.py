@@ -1,0 +1,98 @@
+"""The page ``docs/looking_ahead.md``: what ``explorer bench ahead`` found, as Markdown, no number typed by hand.
+
+``python -m explorer.bench.ahead_page docs/looking_ahead.json > docs/looking_ahead.md`` writes it.
+"""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import Any
+
+from explorer.bench.markdown import table, verdict, write_page
+
+Row = dict[str, Any]
+
+
+def page(result: dict[str, Any]) -> str:
+    """A result of ``explorer.bench.ahead.run`` as one Markdown page."""
+    rows = {
+        name: row
+        for name, row in result["models"].items()
+        if all("delta" in row[way] for way in ("plain", "scouted"))
+    }
+    return "\n\n".join(
+        [
+            _head(result, rows),
+            table(_HEADS, (_line(n, r) for n, r in rows.items())),
+            "## Kept",
+            *_kept(rows),
+            "",
+        ]
+    )
+
+
+def _head(result: dict[str, Any], rows: dict[str, Row]) -> str:
+    plain, scouted = (_mean(rows, way) for way in ("plain", "scouted"))
+    return (
+        "# Does looking ahead pay?\n\n"
+        "Written by `python -m explorer.bench.ahead_page docs/looking_ahead.json` from `explorer bench ahead --json`: "
+        f"measured greedy search on `{result['target']}` with at most {result['budget']} timed comparisons per model, "
+        "plain, and after looking ahead: predictions (sums of isolated operator times) find a way, and the whole of it "
+        "is compared first, as one move. Results are validated against the original, and taken back unless faster; "
+        "then the ratio counts as 1. Seconds are of one run with a cache in which some operators and comparisons "
+        "were known.\n\n"
+        f"**Geometric mean over {len(rows)} models: plain {plain}, looking ahead {scouted}.**"
+    )
+
+
+def _mean(rows: dict[str, Row], way: str) -> str:
+    ratios = [row[way]["delta"]["ratio"] for row in rows.values()]
+    return f"{100 * (exp(sum(map(log, ratios)) / len(ratios)) - 1):+.1f} %" if ratios else "-"
+
+
+_HEADS = [
+    "model",
+    "plain",
+    "compared",
+    "predicted for the way ahead",
+    "the way, measured",
+    "looking ahead",
+    "compared",
+]
+
+
+def _line(name: str, row: Row) -> list[str]:
+    plain, scouted = row["plain"], row["scouted"]
+    (ahead,) = scouted["ahead"]
+    found = f"{verdict(ahead['delta'])}; {ahead['moves']} moves" if ahead["moves"] else "nothing"
+    return [
+        name,
+        _result(plain),
+        str(len(plain["compared"])),
+        found.replace("; 1 moves", "; 1 move"),
+        _whole(scouted, ahead["move"]),
+        _result(scouted),
+        str(len(scouted["compared"])),
+    ]
+
+
+def _whole(scouted: Row, label: str | None) -> str:
+    """What was measured for the whole way; "-" if there was none, or something else was taken before it."""
+    return verdict(next((entry for entry in scouted["compared"] if entry["move"] == label), None))
+
+
+def _result(row: Row) -> str:
+    return verdict(row["delta"]) if row["delta"]["verdict"] == "FASTER" else "unchanged"
+
+
+def _kept(rows: dict[str, Row]) -> list[str]:
+    return [
+        f"- **{name}**, {way}: {'; '.join(row[way]['taken'])}"
+        for name, row in rows.items()
+        for way in ("plain", "scouted")
+        if row[way]["delta"]["verdict"] == "FASTER"
+    ]
+
+
+if __name__ == "__main__":
+    write_page(page, "ahead")
