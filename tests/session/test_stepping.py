@@ -13,7 +13,7 @@ from explorer.runtime import Source, Target, Verdict
 from explorer.runtime.dummy import PlantedMeasurer
 from explorer.search import Answer, Evaluated, Finished, Proposed, Scouted, Taken
 from explorer.session import Confirmed, OptimiseEvent, Session, Stepper
-from tests.session.planted import EndlessMeasurer, folds, only_alone_ns, planted_session
+from tests.session.planted import EndlessMeasurer, alone_and_whole_ns, folds, only_alone_ns, planted_session
 
 WAIT_S = 60
 
@@ -220,11 +220,7 @@ def test_what_cannot_look_ahead_is_refused(session: Session, cost: str, scout: s
 @pytest.mark.parametrize("faster", [True, False])
 def test_what_is_found_by_looking_ahead_is_taken_only_if_it_is_measured_to_gain(faster: bool):
     """Folding is predicted to gain; inside the whole it does, or makes no difference."""
-
-    def run_ns(graph: Graph, target: Target) -> float:
-        is_whole = len(graph.nodes) > 1
-        return 1e6 * len(graph.nodes) if faster and is_whole else only_alone_ns(graph, target)
-
+    run_ns = alone_and_whole_ns if faster else only_alone_ns
     with planted_session(measurer=PlantedMeasurer(run_ns)) as session:
         events = list(session.optimise(budget=10, scout="operator-sum"))
         (scouted,) = [event for event in events if isinstance(event, Scouted)]
