@@ -62,7 +62,7 @@ def summarise(matrices: Iterable[Matrix]) -> dict[str, Any]:
     """All cells, and per search what it did and what it claims for the result by its own cost."""
     filled = list(matrices)
     return {
-        "settings": list({str(m.settings): m.settings for m in filled}.values()),
+        "settings": list({tuple(sorted(m.settings.items())): m.settings for m in filled}.values()),
         "optimised": [_told(one) for matrix in filled for one in matrix.optimised],
         "cells": [cell.to_json() for matrix in filled for cell in matrix.cells],
     }
