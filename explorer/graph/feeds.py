@@ -10,9 +10,11 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from math import prod
 
 import numpy as np
 import onnx_ir as ir
+import psutil
 
 from explorer.errors import InputError
 from explorer.graph.graph import Graph, bodies_of, constant_tensor
@@ -20,6 +22,8 @@ from explorer.graph.statistics import static_dims
 
 Feeds = dict[str, np.ndarray]
 _DEFAULT_LIMIT = 8
+_DRAWN_BYTES = 8  # per element, while it is drawn
+_LARGEST_SHARE = 1 / 8
 _PASSING = {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Transpose", "Expand", "Concat", "Slice"}
 _INDEXED_AXIS = {"Gather": 0, "GatherElements": 0, "ScatterElements": 0, "GatherND": None, "ScatterND": None}
 
@@ -74,12 +78,13 @@ def make_feeds(
         override: also feed initializers that are graph inputs, with their default slightly changed.
 
     Raises:
-        InputError: an input is not a tensor, or its rank is unknown.
+        InputError: an input is not a tensor, its rank is unknown, or it would not fit into memory.
     """
     feeds: Feeds = {}
     known = dict(dims or {})
     for value in graph.inputs:
         shape = _concrete_shape(value, sizes, known)
+        _refuse_too_large(value, shape)
         rng = np.random.default_rng([seed, zlib.crc32((value.name or "").encode())])
         feeds[value.name or ""] = _draw(graph, value, shape, rng, style)
     if override:
@@ -127,6 +132,16 @@ def _concrete_shape(value: ir.Value, sizes: Sizes, known: dict[str, int]) -> tup
         symbol = None if isinstance(dim, int) else dim.value
         shape.append(size if symbol is None else known.setdefault(symbol, size))
     return tuple(shape)
+
+
+def _refuse_too_large(value: ir.Value, shape: tuple[int, ...]) -> None:
+    """A check holds several such inputs and drawing one takes a copy, hence a part of the memory."""
+    needed, present = _DRAWN_BYTES * prod(shape), psutil.virtual_memory().total
+    if needed > present * _LARGEST_SHARE:
+        raise InputError(
+            f"Input '{value.name}' of shape {list(shape)} would take {needed / 1e9:,.0f} GB, too much for the "
+            f"{present / 1e9:,.0f} GB of this machine; give its dims smaller sizes."
+        )
 
 
 def _size(axis: int, rank: int, sizes: Sizes) -> int:

@@ -69,3 +69,10 @@ def test_inputs_that_are_no_tensors_are_refused():
     graph = load(model("(seq(float[2]) x) => (float[n] y) { y = ConcatFromSequence<axis=0>(x) }"))
     with pytest.raises(InputError, match="'x' is not a tensor"):
         make_feeds(graph)
+
+
+@pytest.mark.parametrize("shape", ["1048576,1048576", "1099511627776,1099511627776"])
+def test_inputs_that_fit_into_no_memory_are_refused(shape):
+    graph = load(model(f"(float[{shape}] x) => (float[{shape}] y) {{ y = Relu(x) }}"))
+    with pytest.raises(InputError, match=r"Input 'x' of shape \[1.*\] would take .* GB, too much"):
+        make_feeds(graph)

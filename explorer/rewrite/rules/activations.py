@@ -19,6 +19,7 @@ from explorer.rewrite.context import (
     uniform,
 )
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, Refusal, Rule, refuse_unless
+from explorer.rewrite.rules.broadcasting import enlarges
 from explorer.rewrite.rules.patterns import (
     FLOAT_HALF_DOUBLE,
     FLOAT_OR_HALF,
@@ -75,6 +76,9 @@ class PReluToLeakyRelu(PatternRule):
             return None
         alpha = uniform(slope)
         refuse_unless(alpha is not None, f"the elements of slope {text(slope)} differ")
+        source = node.inputs[0]
+        enlarging = slope is None or source is None or enlarges(slope, source)
+        refuse_unless(not enlarging, f"slope {text(slope)} may enlarge {text(source)}")
         summary = f"{text(node.outputs[0])} is LeakyRelu with slope {alpha:g}"
         return Match((node,), (node.outputs[0],), {"alpha": alpha}, "", summary, 0, (slope,))
 

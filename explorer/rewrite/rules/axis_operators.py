@@ -112,7 +112,7 @@ def with_axes(node: ir.Node, axes: Sequence[int], context: Context) -> Parameter
 def drops_axes(node: ir.Node) -> bool:
     """Whether the result lacks the axes the operator works on."""
     return node.op_type == "Squeeze" or (
-        node.op_type in REDUCTIONS and not node.attributes.get_int("keepdims", 1)
+        node.op_type in REDUCTIONS and node.attributes.get_int("keepdims", 1) != 1
     )
 
 

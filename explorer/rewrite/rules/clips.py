@@ -97,7 +97,8 @@ class ClipToRelu(PatternRule):
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """A Clip from zero upwards."""
         low, high = _bound(node, "min", 1), _bound(node, "max", 2)
-        if low is None or low != 0 or not (high is None or np.isposinf(high)):
+        is_open = operand(node, 2) is None if high is None else np.isposinf(high)
+        if low is None or low != 0 or not is_open:
             return None
         summary = f"{text(node.outputs[0])} is Relu of {text(node.inputs[0])}"
         return Match((node,), (node.outputs[0],), {}, "", summary, 0, tuple(node.inputs[1:]))
@@ -124,6 +125,10 @@ class ReluToClip(PatternRule):
 
     def match(self, node: ir.Node, context: Context) -> Match | None:
         """Any Relu."""
+        refuse_unless(
+            context.opset >= 12 or node.outputs[0].dtype == ir.DataType.FLOAT,
+            "Clip of anything but float needs opset 12 in ONNX Runtime",
+        )
         size = element_bytes(node.outputs[0])
         return Match((node,), (node.outputs[0],), summary=f"{text(node.outputs[0])} by Clip", new_bytes=size)
 

@@ -113,6 +113,7 @@ def refuse_strings(value: ir.Value | None) -> None:
 
 def _from_places(first: int, count: int, total: int | str | None) -> Bounds:
     """Bounds that take these consecutive places."""
+    refuse_unless(first >= 0 or first + count <= 0, "the places go from the end to the front")
     if isinstance(total, int):
         refuse_unless(-total <= first and first + count <= total, f"place {first} is outside of {total}")
         first = first + total if first < 0 else first

@@ -46,6 +46,7 @@ class FuseMultiHeadAttention(PatternRule):
             return None
         refuse_unless(found.scale > 0, f"the scale {found.scale:g} is not positive")
         mask = Mask(found)
+        refuse_unless(not mask.target or context.opset >= 8, "to enlarge the mask opset 8 is needed")
         summary = f"attention with {describe(found)} becomes one node"
         layout = _key_value_layout(found)
         size = found.query.shape_bytes(Layout.FLAT) + found.result_bytes() + mask.nbytes(context)

@@ -33,6 +33,7 @@ from explorer.rewrite.context import (
     text,
 )
 from explorer.rewrite.rule import Refusal, refuse_unless
+from explorer.rewrite.rules.axis_operators import drops_axes
 from explorer.rewrite.rules.patterns import (
     both_orders,
     describe_dims,
@@ -132,7 +133,7 @@ def _complete(
     means = [variance] if centred is None else [centred.mean, variance]
     nodes = (*inner, *([centred.mean, *centred.subtractions(inner)] if centred is not None else []))
     for mean in means:
-        kept = mean.attributes.get_int("keepdims", 1)
+        kept = not drops_axes(mean)
         refuse_unless(
             kept, f"{text(mean.outputs[0])} has keepdims=0: it is broadcast along other axes", *means
         )

@@ -71,7 +71,7 @@ class MergeReductions(PatternRule):
         first = producer(operand(node, 0), node.op_type)
         if first is None:
             return None
-        keeps = [n.attributes.get_int("keepdims", 1) for n in (first, node)]
+        keeps = [int(not drops_axes(n)) for n in (first, node)]
         refuse_unless(keeps[0] == keeps[1], f"the two {node.op_type} differ in keepdims", first)
         inner, outer = axes_of(first), axes_of(node)
         if not keeps[0]:

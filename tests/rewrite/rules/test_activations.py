@@ -101,3 +101,11 @@ def test_match_inside_a_branch():
         }"""
     )
     assert ops(apply_only(graph, WHERE)) == {"If": 1, "Neg": 1, "Where": 1, "Relu": 1}
+
+
+def test_slope_that_enlarges_is_refused():
+    graph = graph_of(
+        "(float[N,1,2,4] x) => (float[N,?,2,4] y) { y = PRelu(x, s) }", s=np.full((3, 1, 1), 0.2, "f4")
+    )
+    assert candidates(graph, "prelu-to-leakyrelu") == []
+    assert reasons(graph, "prelu-to-leakyrelu") == ["slope 's' may enlarge 'x'"]

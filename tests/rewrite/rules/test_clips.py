@@ -147,3 +147,22 @@ def test_match_inside_a_branch():
         hi=np.array(1, "f4"),
     )
     assert ops(apply_only(graph, MERGE)) == {"If": 1, "Clip": 1, "Neg": 1}
+
+
+@pytest.mark.parametrize("bound", ["high", "w"])
+def test_upper_bound_known_at_run_time_only_is_no_relu(bound):
+    """Neither an input nor a default that callers may override is an absent bound."""
+    graph = graph_of(
+        f"(float[5] x, float {bound}) => (float[5] y) {{ y = Clip(x, low, {bound}) }}",
+        low=np.float32(0),
+        **({"w": np.float32(6)} if bound == "w" else {}),
+    )
+    assert candidates(graph, "clip-to-relu") == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "opset", "count"), [("double", 11, 0), ("double", 12, 1), ("float", 11, 1)]
+)
+def test_relu_becomes_clip_only_where_the_runtime_has_one(dtype, opset, count):
+    graph = graph_of(f"({dtype}[5] x) => ({dtype}[5] y) {{ y = Relu(x) }}", opset=opset)
+    assert len(candidates(graph, "relu-to-clip")) == count

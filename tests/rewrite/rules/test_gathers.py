@@ -116,3 +116,9 @@ def test_inside_a_branch():
         i=np.array(2),
     )
     assert ops(apply_only(graph, CUT)) == {"If": 1, "Slice": 1, "Squeeze": 1, "ReduceMax": 1}
+
+
+def test_places_from_the_end_to_the_front_are_no_slice():
+    graph = graph_of("(float[2,3] x) => (float[2,3] y) { y = Gather(x, i) }", i=np.array([-1, 0]))
+    assert candidates(graph, "gather-to-slice") == []
+    assert reasons(graph, "gather-to-slice") == ["the places go from the end to the front"]

@@ -275,3 +275,12 @@ def test_inside_a_branch():
         >
     }""")
     assert ops(apply_only(graph, SINK_R)) == {"If": 1, "Softmax": 1, "Transpose": 2}
+
+
+def test_any_keepdims_but_one_drops_the_axes():
+    """As the inference of shapes and ONNX Runtime read it."""
+    graph = graph_of("""(float[2,4,6] x) => (float[4,6] y) {
+        t = Transpose<perm=[1,2,0]>(x)
+        y = ReduceMax<axes=[2], keepdims=-1>(t)
+    }""")
+    assert list(apply_only(graph, "sink-transpose-through-reduction").outputs[0].shape) == [4, 6]
