@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import onnx_ir as ir
 
 from explorer.errors import ModelError
+from explorer.graph.freeze import names_text
 from explorer.graph.graph import bodies_of
 from explorer.graph.names import quoted
 
@@ -27,6 +30,9 @@ def repair(model: ir.Model, what: str) -> tuple[str, ...]:
     done = []
     if _sort(model, what):
         done.append("The node list was not in topological order; it was sorted on opening.")
+    renamed = _rename_repeated_nodes(model)
+    if renamed:
+        done.append(f"Nodes with the name of another node were renamed: {names_text(renamed)}.")
     if _forget_negative_dims(model):
         done.append("Negative dimensions in the file were taken as unknown.")
     if _separate_weights(model):
@@ -60,6 +66,26 @@ def _is_sorted(graph: ir.Graph, ready: set[ir.Node]) -> bool:
             return False
         ready.add(node)
     return True
+
+
+def _rename_repeated_nodes(model: ir.Model) -> list[str]:
+    """ONNX Runtime opens no graph in which two nodes have one name; returns the names that were repeated."""
+    repeated: list[str] = []
+    for graph in model.graphs():
+        taken = {node.name for node in graph if node.name}
+        seen: set[str] = set()
+        for node in graph:
+            if node.name in seen:
+                repeated.append(node.name)
+                node.name = _unused(node.name, taken)
+                taken.add(node.name)
+            elif node.name:
+                seen.add(node.name)
+    return list(dict.fromkeys(repeated))
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    return next(f"{name}_{i}" for i in count(2) if f"{name}_{i}" not in taken)
 
 
 def _forget_negative_dims(model: ir.Model) -> bool:

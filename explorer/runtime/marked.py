@@ -7,7 +7,11 @@ and its outputs ``value~n12~0``; inputs and weights keep their names.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from explorer.errors import RuntimeFailure
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     from explorer.graph import Graph
 
 _MARK = re.compile(r"~(n\d+)~")
+_NAME = re.compile(r"(?:node|value)~(?P<node>n\d+)~(?P<output>\d+)?")
 
 
 def marked_model(graph: Graph) -> ir.Model:
@@ -32,6 +37,27 @@ def marked_model(graph: Graph) -> ir.Model:
 def marks_in(texts: tuple[str, ...]) -> tuple[str, ...]:
     """The node ids that names mention, each once, in the order of their first mention."""
     return tuple(dict.fromkeys(found for text in texts for found in _MARK.findall(text)))
+
+
+@contextmanager
+def own_names(graph: Graph) -> Iterator[None]:
+    """What the runtime says about a marked copy, in the names of the graph itself."""
+    try:
+        yield
+    except RuntimeFailure as failure:
+        raise RuntimeFailure(_unmarked(str(failure), graph)) from failure
+
+
+def _unmarked(text: str, graph: Graph) -> str:
+    def name(found: re.Match[str]) -> str:
+        node = graph.find_node(found["node"])
+        if node is None:
+            return found[0]
+        if found["output"] is None:
+            return node.name or found["node"]
+        return node.outputs[int(found["output"])].name or found[0]
+
+    return _NAME.sub(name, text)
 
 
 def _mark(node: ir.Node) -> None:

@@ -21,6 +21,7 @@ from explorer.runtime.environment import Environment
 from explorer.runtime.estimate import identical
 from explorer.runtime.executor import CancelToken, WorkerExecutor, run_job
 from explorer.runtime.lane import JobOptions
+from explorer.runtime.marked import own_names
 from explorer.runtime.measurement import FORMAT, Latency, Measurement
 from explorer.runtime.profile import Profile, profile_from
 from explorer.runtime.progress import OnProgress, Progress, ignore_progress
@@ -231,7 +232,8 @@ class Measurer:
             return known
         options = JobOptions(f"profiling '{graph.name}' on {target}", _RUN_TIMEOUT_S)
         arguments = (path, arrays, target, rounds, round(budget_s * 1e9))
-        executed = run_job(self._executor, options, cancel, jobs.profile_model, *arguments)
+        with own_names(graph):
+            executed = run_job(self._executor, options, cancel, jobs.profile_model, *arguments)
         result = profile_from(graph, executed, target, where)
         self._cache.put(key, result.to_json())
         return result
@@ -276,7 +278,8 @@ class Measurer:
         path = self._store.put_marked(graph)
         out_path = path.with_name(f"view-{uuid4().hex}.onnx")
         options = JobOptions(f"optimising '{graph.name}' on {target}", _RUN_TIMEOUT_S)
-        run_job(self._executor, options, cancel, jobs.optimized_model, path, target, out_path)
+        with own_names(graph):
+            run_job(self._executor, options, cancel, jobs.optimized_model, path, target, out_path)
         optimized = load(out_path, name=f"{graph.name} on {target}")
         return runtime_view(graph, optimized, target)
 

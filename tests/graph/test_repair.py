@@ -134,3 +134,22 @@ def test_from_ir_4_on_they_are_defaults_that_callers_may_override() -> None:
     for feeds, expected in models.case_runs("initializer_is_overridable_input"):
         found = models.run(load(models.case_path("initializer_is_overridable_input")), feeds)
         np.testing.assert_allclose(found[0], next(iter(expected.values())), atol=1e-4)
+
+
+def test_nodes_with_one_name_are_told_apart() -> None:
+    """ONNX Runtime refuses such a file as a whole."""
+    proto = models.model("(float[4] x) => (float[4] y) { a = Relu(x) b = Abs(a) c = Neg(b) y = Exp(c) }")
+    for node, name in zip(proto.graph.node, ["n", "n_2", "n", "n"], strict=True):
+        node.name = name
+    graph = load(proto)
+    assert [node.name for node in graph.nodes] == ["n", "n_2", "n_3", "n_4"]
+    assert graph.notices == ("Nodes with the name of another node were renamed: 'n'.",)
+    (y,) = models.run(graph, {"x": np.ones(4, "f4")})
+    np.testing.assert_allclose(y, np.exp(-np.ones(4, "f4")), rtol=1e-6)
+
+
+def test_nodes_without_names_stay_without() -> None:
+    graph = load(models.chain(3))
+    assert graph.notices == ()
+    proto = models.model("(float[4] x) => (float[4] y) { a = Relu(x) y = Abs(a) }")
+    assert not any(node.name for node in load(proto).nodes)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from explorer.errors import InputError
+from explorer.errors import InputError, RuntimeFailure
 from explorer.graph import load, make_feeds, node_id
 from explorer.runtime import InlineExecutor, Measurer, Target
 from explorer.runtime.attribution import attribute, group_bytes, group_flops
@@ -198,3 +198,20 @@ class TestProfile:
             again = measurer.profile(residual, make_feeds(residual), "ort", **settings)
             assert again.measured_at == first.measured_at
             assert again == first
+
+
+@pytest.mark.parametrize("ask", ["profile", "runtime_view"])
+def test_failures_name_the_nodes_as_the_model_does(ask):
+    graph = load(
+        model("(float[2,3] x) => (float[2,9] product) { product = MatMul(x, w) }", w=np.ones((7, 9), "f4"))
+    )
+    graph.nodes[0].name = "head"
+    with (
+        Measurer(executor=InlineExecutor(), cache=NoCache()) as measurer,
+        pytest.raises(RuntimeFailure) as failure,
+    ):
+        measurer.profile(graph, make_feeds(graph), TARGET) if ask == "profile" else measurer.runtime_view(
+            graph, TARGET
+        )
+    assert "(head)" in str(failure.value)
+    assert "~" not in str(failure.value)
