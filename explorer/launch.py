@@ -20,6 +20,7 @@ from html import escape
 from importlib import import_module
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from explorer.errors import ExplorerError, InputError
 
@@ -28,6 +29,9 @@ LAB_PORT = 8888
 APP_PORT = 8866
 PORTS_TRIED = 50
 MODEL_VARIABLE = "EXPLORER_MODEL"
+
+# JupyterLab's own switch, `news_url`, ends the requests but not the question whether to make them.
+ANNOUNCEMENTS = "@jupyterlab/apputils-extension:announcements"
 
 # Voila's template asks CDNs for an icon font and MathJax; the app needs neither.
 LOCAL_ONLY = (
@@ -76,6 +80,7 @@ def lab(model: str | None = None, port: int | None = None, browser: bool = True)
         "ServerApp.root_dir": notebook.parent,
     }
     server = LabApp.initialize_server([f"--{name}={value}" for name, value in options.items()])
+    server.web_app.settings["page_config_hook"] = without_announcements
     server.io_loop.add_callback(_announce, _address(port, page, token))
     server.start()
     return 0
@@ -111,6 +116,12 @@ def app(model: str | None = None, port: int | None = None, browser: bool = True)
     finally:
         _redirect_file().unlink(missing_ok=True)
     return 0
+
+
+def without_announcements(_handler: object, page_config: dict[str, Any]) -> dict[str, Any]:
+    """JupyterLab's page configuration with the extension switched off that asks and fetches news and updates."""
+    disabled = page_config.get("disabledExtensions", [])
+    return page_config | {"disabledExtensions": [*disabled, ANNOUNCEMENTS]}
 
 
 def working_copy(folder: Path) -> Path:

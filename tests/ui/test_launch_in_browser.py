@@ -73,6 +73,7 @@ def test_lab_passes_the_model_to_the_kernel(browser_context: BrowserContext, tmp
         lab.page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=READY_MS)
         lab.page.keyboard.press("Control+Enter")
         lab.page.get_by_text("model is resnet18", exact=True).wait_for(timeout=READY_MS)
+        assert lab.page.get_by_text("Jupyter news").count() == 0  # its question comes before a cell can run
         lab.check()
 
 
