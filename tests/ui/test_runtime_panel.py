@@ -104,3 +104,18 @@ def test_what_the_runtime_does_and_whether_it_travels(lab: Lab, tmp_path: Path) 
     report.set_content(page.read_text())
     expect(report.locator("td .hm-ratio")).to_have_text(ratio)
     report.close()
+
+    # A saved session brings the matrix back, also when another model was open in between
+    saved = tmp_path / "travels.session.json"
+    app.tab("History")
+    app.app.get_by_role("textbox", name="Session as JSON").fill(str(saved))
+    app.app.get_by_role("button", name="Save", exact=True).last.click()
+    app.says(f"Wrote {saved}")
+    app.open_path(CASES / "odd_names.onnx")
+    app.wait_open("odd_names")
+    app.tab("Runtime")
+    expect(app.app.locator(".hm")).to_have_count(0)
+    app.open_path(saved)
+    app.wait_open("conv_shared_weight_two_bn")
+    expect(cell.locator(".hm-ratio")).to_have_text(ratio)
+    expect(cell.locator(".hm-ratio")).to_be_visible()

@@ -17,7 +17,7 @@ _FOLDER = Path(__file__).parent
 PARTS = (
     "units", "theme", "data", "camera", "texts", "looks", "lines", "boxes", "hulls", "labels",
     "painter", "minimap", "recorder", "export", "controls", "search", "tooltip", "pointer",
-    "keyboard", "state", "framing", "actions", "view",
+    "keyboard", "state", "framing", "actions", "arrival", "view",
 )  # fmt: skip
 
 

@@ -86,6 +86,6 @@ def _item(entry: HistoryRow) -> str:
     label = html.escape(entry.label)
     return (
         f'<li{state}><div class="explorer-line" title="{label}">{mark}<b>{label}</b></div>'
-        f'<div class="explorer-line">{delta_html(entry.delta)}</div>'
+        f"<div>{delta_html(entry.delta)}</div>"
         f'<div class="explorer-muted">numerically {html.escape(entry.check)}</div></li>'
     )

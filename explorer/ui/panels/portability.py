@@ -21,6 +21,17 @@ _START = (
     "times there. A column: each result is timed on that target against the unoptimised model. "
     "Run fills the matrix; Load shows one written earlier, here or by `explorer portability --json`."
 )
+_CHOICES = (
+    ("optimise for it", "A row: optimised by the time measured there"),
+    ("by operator sum", "A row: optimised by the sum of its isolated operator times"),
+    ("measure on it", "A column: every result is timed there"),
+)
+# What the boxes below mean; each of them has the words as its own label too, for screen readers.
+_HEAD = (
+    '<div class="explorer-rt-heads" aria-hidden="true"><span>target</span>'
+    + "".join(f'<span title="{tip}">{text}</span>' for text, tip in _CHOICES)
+    + "</div>"
+)
 _FIRST_ROWS = ("ort:level=all", "ort:level=disable")
 
 
@@ -43,11 +54,7 @@ class _Line:
         self.name(title)
         self.as_row, self.as_sum, self.as_column = (
             widgets.Checkbox(value=value, description=text, indent=False, tooltip=f"{tip} ({title})")
-            for value, text, tip in (
-                (first, "optimise for it", "A row: optimised by the time measured there"),
-                (False, "by operator sum", "A row: optimised by the sum of its isolated operator times"),
-                (first, "measure on it", "A column: every result is timed there"),
-            )
+            for value, (text, tip) in zip((first, False, first), _CHOICES, strict=True)
         )
         for box in self.boxes:
             box.observe(lambda _change: changed(), "value")
@@ -97,6 +104,7 @@ class PortabilityPart:
             widgets.VBox(
                 [
                     style,
+                    marked(widgets.HTML(_HEAD), "rt-line-head"),
                     *(line.box for line in (*self.lines, self.current)),
                     row(self.budget, self.cells, self.run, self.stop, self.cost),
                     self.map,

@@ -15,6 +15,8 @@ const TYPING = "input, select, textarea, [contenteditable=true], canvas";
 const ORDER = "In this order unless you sort: what is known to gain comes first (measured or predicted, most first), "
   + "then what is open, by its prediction or else by a rough count of work saved, "
   + "then what makes no measurable difference, then what is slower; rejected places last. Switches of the runtime, if shown, stand above.";
+const KIND = `How equal the outputs stay. ${Object.entries(CLASSES).map(([key, text]) => `${key}: ${text}`).join("; ")}.`;
+const BYTES = "Bytes of weights that the rewrite adds to the model (+) or frees (−).";
 const PREDICTED = "Sum of isolated operator times: each operator timed alone on the target, nothing run as a whole. "
   + "The interval holds the timing's own spread and what each operator type may gain or lose inside the whole.";
 const MEASURED = "Both models timed against each other on the target, with a control of the model against itself.";
@@ -27,8 +29,8 @@ const KINDS = {
     none: "No rule applies to this graph. The near misses say why.",
     columns: [
       { key: "what", title: "Rewrite", help: ORDER, sort: (r) => r.title, cell: candidateCell },
-      { key: "kind", title: "Class", sort: (r) => "ERDA".indexOf(r.kind), cell: kindCell },
-      { key: "bytes", title: "Weights", sort: (r) => r.bytes, cell: (r) => make("td", "et-bytes", r.bytes_text) },
+      { key: "kind", title: "Class", help: KIND, sort: (r) => "ERDA".indexOf(r.kind), cell: kindCell },
+      { key: "bytes", title: "Weights", help: BYTES, sort: (r) => r.bytes, cell: (r) => make("td", "et-bytes", r.bytes_text) },
       { key: "predicted", title: "Predicted", help: PREDICTED, sort: (r) => r.predicted?.ratio ?? Infinity, cell: (r) => deltaCell(r.predicted, r.unpredicted), optional: (r) => r.predicted || r.unpredicted },
       { key: "measured", title: "Measured", help: MEASURED, sort: (r) => r.measured?.ratio ?? Infinity, cell: (r) => deltaCell(r.measured) },
     ],
@@ -57,23 +59,25 @@ function plural(count, noun) {
 function candidateCell(row) {
   const cell = make("td", "et-what");
   const head = make("div", "et-head");
+  const summary = make("div", "et-summary");
   head.append(make("span", "et-title", row.title));
-  if (row.rejected) head.append(make("span", "et-tag", "rejected"));
+  if (row.rejected) summary.append(make("span", "et-tag", "rejected"));
   if (row.place) {
     const tag = make("span", "et-tag", row.portable ? "interface" : "runtime");
     tag.title = row.portable ? "Changes what callers of the model may feed" : "A setting of the runtime: the graph stays as it is";
-    head.append(tag);
+    summary.append(tag);
   } else if (!row.portable) {
     const tag = make("span", "et-tag", "ORT only");
     tag.title = "Needs com.microsoft operators: runs on ONNX Runtime only";
-    head.append(tag);
+    summary.append(tag);
   }
   if (row.absorbed) {
     const tag = make("span", "et-tag et-absorbed", "runtime does it");
     tag.title = "The target's own optimiser turns both graphs into the same one: accepting this changes no time there";
-    head.append(tag);
+    summary.append(tag);
   }
-  cell.append(head, make("div", "et-summary", row.summary));
+  summary.append(document.createTextNode(row.summary));
+  cell.append(head, summary);
   cell.title = `${row.title}\n${row.summary}\n${row.place || `${row.rule} at ${row.nodes.join(", ")}\nweights: ${row.bytes_text}`}`;
   return cell;
 }
@@ -239,7 +243,11 @@ class Table {
     if (!state.sort) return rows;
     const { sort } = state.sort;
     const sign = state.down ? 1 : -1;
-    return rows.sort((a, b) => (sort(a) < sort(b) ? -sign : sort(a) > sort(b) ? sign : 0));
+    return rows.sort((a, b) => {
+      const [x, y] = [sort(a), sort(b)];
+      if (x === Infinity || y === Infinity) return (x === Infinity) - (y === Infinity); // not known: last either way
+      return x < y ? -sign : x > y ? sign : 0;
+    });
   }
 
   refresh() {
@@ -308,7 +316,7 @@ class Table {
       if (column.help) button.title = column.help;
       if (column.key === "predicted") button.append(make("span", "et-by", this._predictedBy()));
       const active = state.sort === column;
-      if (active) button.append(make("span", "et-arrow", state.down ? " ↓" : " ↑"));
+      if (active) button.append(make("span", "et-arrow", state.down ? " ▲" : " ▼"));
       cell.setAttribute("aria-sort", active ? (state.down ? "ascending" : "descending") : "none");
       button.addEventListener("click", () => this._sortBy(column));
       cell.append(button);

@@ -73,7 +73,7 @@ def delta_wire(delta: Delta | None) -> Wire | None:
         "verdict_text": delta.verdict.text,
         "measured": delta.source is Source.MEASURED,
         "mark": "" if identical else _mark(delta),
-        "origin": f"{delta.source.value.lower()} on {delta.target}, {delta.protocol}",
+        "origin": f"{delta.source.value.lower()}, {delta.protocol}, on {delta.target}",
     }
 
 

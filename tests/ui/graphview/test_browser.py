@@ -384,8 +384,13 @@ def test_stubs_lead_to_the_other_end(open_page: Open) -> None:
 
 
 def test_an_empty_graph_says_so(open_page: Open) -> None:
-    page = open_page(GraphView(Scene()))
+    page = open_page(GraphView(Scene(title="empty")))
     assert page.get_by_text("No nodes to show").is_visible()
+
+
+def test_before_anything_is_open_the_view_says_so(open_page: Open) -> None:
+    page = open_page(GraphView(Scene()))
+    assert page.get_by_text("No model is open").is_visible()
 
 
 def test_five_thousand_nodes_are_drawn(open_page: Open) -> None:

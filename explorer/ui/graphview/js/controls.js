@@ -37,11 +37,14 @@ export class Toolbar {
     this.modes = element("div", "eg-group", this.node);
     this.split = button(this.modes, "Side by side", "Before and after beside each other", () => actions.mode("split"));
     this.merged = button(this.modes, "Merged", "Before and after in one picture", () => actions.mode("merged"));
-    const label = element("label", "eg-group eg-colour", this.node);
+    const last = element("div", "eg-group eg-last", this.node); // wrapped together
+    const label = element("label", "eg-group eg-colour", last);
     element("span", "", label, "Colour by");
     this.select = element("select", "eg-select", label);
+    this.select.title = "Colour by";
+    this.select.setAttribute("aria-label", "Colour by");
     this.select.addEventListener("change", () => actions.colour(this.select.value));
-    const files = element("div", "eg-group", this.node);
+    const files = element("div", "eg-group", last);
     button(files, "PNG", "Save the whole picture as PNG", actions.png);
     button(files, "SVG", "Save the whole picture as SVG", actions.svg);
   }

@@ -9,7 +9,8 @@ export class Search {
     this.at = -1;
     this.input = element("input", "eg-input", parent);
     this.input.type = "search";
-    this.input.placeholder = "Find operator, name or id";
+    this.input.placeholder = "Find a node  ( / )";
+    this.input.title = "By operator, name or id";
     this.input.setAttribute("aria-label", "Find a node by operator, name or id");
     this.previous = this._button(parent, "‹", "Previous match (Shift+Enter)", -1);
     this.next = this._button(parent, "›", "Next match (Enter)", 1);

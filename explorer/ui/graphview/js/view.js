@@ -1,6 +1,7 @@
 // The widget: canvas, controls, and the loop that redraws when something has changed.
 
 import { Actions } from "./actions.js";
+import { showWhole } from "./arrival.js";
 import { Camera } from "./camera.js";
 import { Legend, Toolbar, element } from "./controls.js";
 import { toSvg } from "./export.js";
@@ -69,7 +70,7 @@ class GraphCanvas {
       this.camera.set(x, y, this.camera.scale);
       this.touch("paint");
     });
-    this.empty = element("div", "eg-empty", this.stage, "No nodes to show");
+    this.empty = element("div", "eg-empty", this.stage);
     this.note = element("div", "eg-note", this.stage);
     this.note.setAttribute("role", "status");
     this.note.hidden = true;
@@ -239,6 +240,7 @@ class GraphCanvas {
         "Arrow keys follow the lines, Enter selects, slash finds.",
     );
     this.empty.hidden = scene.count > 0;
+    this.empty.textContent = scene.title ? "No nodes to show" : "No model is open: its graph is drawn here.";
   }
 
   /** After new data: bring into view what Python or a search asked for. */
@@ -330,6 +332,7 @@ function makeWidget() {
   return {
     render: ({ model, el }) => {
       const view = new GraphCanvas(model, el, shared);
+      showWhole(el, shared);
       return () => view.close();
     },
   };
