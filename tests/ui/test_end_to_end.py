@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 import explorer
 from explorer.graph import describe, make_feeds, save
@@ -18,6 +18,12 @@ from tests.ui.harness import Lab, VoilaPage
 pytestmark = pytest.mark.browser
 
 FOLD = "fold-batchnorm-into-conv"
+# All of the app is on screen.
+WHOLE = """() => {
+    const app = document.querySelector('.explorer-app');
+    const scroller = app.closest('.jp-WindowedPanel-outer');
+    return app.getBoundingClientRect().bottom <= scroller.getBoundingClientRect().bottom + 1;
+}"""
 # The page and the canvas have the theme, and the chart has the page's colours.
 THEMED = """(dark) => {
     const graph = document.querySelector('.explorer-app .lm-Widget[data-boxes]').explorerGraph;
@@ -45,6 +51,7 @@ def test_from_the_notebook_to_an_exported_model(lab: Lab, repository: Path, tmp_
     app.choose("Timing", "screening, up to 10 s")
     app.choose("Model", "resnet18")
     app.wait_open("resnet18")
+    lab.page.wait_for_function(WHOLE)  # although the cell above takes some room
     before = app.rows.count()
     app.filter("fold batchnormalization")
     lab.page.wait_for_function(
@@ -166,17 +173,17 @@ def test_on_a_laptop_no_row_of_controls_wraps_and_no_tab_is_cut(lab: Lab) -> Non
     app = opened(lab, "'squeezenet1_1'")
     app.wait_open("squeezenet1_1")
     tabs = app.app.locator(".explorer-side > .lm-TabBar .lm-TabBar-tabLabel")
-    rows = (
-        ("Accept", "Reject", "Before / after", "Measure", "Predict"),
-        ("Measure all", "Predict all", "Switches"),
+    buttons = (
+        *("Accept", "Reject", "Before / after", "Measure", "Predict"),
+        *("Measure all", "Predict all", "Switches"),
     )
 
-    def is_on_one_line(names: tuple[str, ...]) -> bool:
-        return len({round((app.button(name).bounding_box() or {"y": -1})["y"]) for name in names}) == 1
+    def none_cut(texts: Locator) -> bool:
+        return not texts.evaluate_all("(all) => all.some((one) => one.scrollWidth > one.clientWidth)")
 
     def is_whole() -> bool:
-        cut = tabs.evaluate_all("(all) => all.filter((one) => one.scrollWidth > one.clientWidth).length")
-        return cut == 0 and all(map(is_on_one_line, rows))
+        lines = {round((app.button(name).bounding_box() or {"y": -1})["y"]) for name in buttons}
+        return none_cut(tabs) and len(lines) == 1
 
     for width, height in ((1280, 800), (1440, 900)):
         lab.page.set_viewport_size({"width": width, "height": height})
@@ -187,6 +194,12 @@ def test_on_a_laptop_no_row_of_controls_wraps_and_no_tab_is_cut(lab: Lab) -> Non
                 lab.page.wait_for_timeout(100)
             assert is_whole(), (width, is_open)
             lab.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    app.tab("Runtime")  # the side bar is open again
+    app.press("Portability")
+    targets = app.app.locator(".explorer-rt-target .widget-html-content")
+    targets.first.wait_for()
+    assert targets.count() > 4
+    assert none_cut(targets)
 
 
 def test_a_model_larger_than_a_message_can_be_uploaded(lab: Lab, tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ def test_a_delta_says_change_interval_verdict_and_origin(given: Delta, sign: str
     wire = delta_wire(given)
     assert (wire["sign"], wire["text"], wire["interval"]) == (sign, text, interval)
     assert wire["verdict_text"] == given.verdict.text
-    assert wire["origin"].startswith(f"measured on {TARGET}, validated")
+    assert wire["origin"].startswith("measured, validated")
+    assert wire["origin"].endswith(f", on {TARGET}")
 
 
 def test_a_screening_measurement_is_marked_as_such():
@@ -52,7 +53,7 @@ def test_a_prediction_says_what_it_is():
     how = "sum of isolated operator times; what changes ± 24 %"
     predicted = Delta(0.9, 0.8, 0.95, Verdict.FASTER, Source.PREDICTED, TARGET, how)
     assert delta_wire(predicted)["mark"] == "operator sum"
-    assert delta_wire(predicted)["origin"] == f"predicted on {TARGET}, {how}"
+    assert delta_wire(predicted)["origin"] == f"predicted, {how}, on {TARGET}"
 
 
 def test_what_was_not_measured_has_no_delta():

@@ -206,8 +206,8 @@ def chosen_html(row: CandidateRow) -> str:
         reason = html.escape(row.unpredicted)
         predicted = f'<span class="explorer-muted" title="{reason}">cannot be predicted: {reason}</span>'
     return (
-        f'<div class="explorer-line"><b>{html.escape(row.title)}</b> '
-        f'<span class="explorer-muted">class {kind}, {_CLASSES[kind]}</span></div>'
+        f'<div class="explorer-line" title="{html.escape(row.title)}: class {kind}, {_CLASSES[kind]}">'
+        f'<b>{html.escape(row.title)}</b> <span class="explorer-muted">class {kind}, {_CLASSES[kind]}</span></div>'
         f'<div class="explorer-line" title="{summary}">{summary}</div>'
         f'<div class="explorer-line">{delta_html(row.measured)}</div>'
         f'<div class="explorer-line">{predicted}</div>'

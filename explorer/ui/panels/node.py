@@ -116,7 +116,7 @@ def profile_html(profile: Profile, most: int = _MOST_KERNELS) -> str:
         for kernel in profile.top(most)
     ]
     head = f"<h4>{time_text(profile.total_ns)} per run on {html.escape(profile.target)}</h4>"
-    return f"<section>{head}{_table(lines, every=True)}{muted('measured: ' + profile.protocol)}</section>"
+    return f"<section>{head}{muted('measured: ' + profile.protocol)}{_table(lines, every=True)}</section>"
 
 
 def _nodes_of(kernel: Kernel) -> str:

@@ -131,7 +131,7 @@ class OptimisePanel:
             case Taken(move=move):
                 self._add(f"<b>✓ took</b> {html.escape(move.label)}")
             case Finished(reason=reason):
-                self._show_next("Search ended", reason, "confirming by a validated measurement")
+                self._show_next("Search ended", reason, "Confirming by a validated measurement")
             case Confirmed(sentence=sentence, measurement=measurement):
                 self._add(f"<b>Result</b> {html.escape(sentence)}")
                 self._show_next("Result", sentence, delta_html(measurement.delta))
@@ -139,7 +139,7 @@ class OptimisePanel:
     def show_stopped(self) -> None:
         """Say that the search was stopped or failed."""
         self.proposal = None
-        self._show_next("Stopped", "what was taken stays; Step or Run start again from here", "")
+        self._show_next("Stopped", "What was taken stays; Step or Run start again from here", "")
 
     def reset(self) -> None:
         """Forget the last search."""

@@ -1,17 +1,23 @@
 // When a cell has just shown the app: all of it comes into view, not only what happened to fit below the cell.
 
-const SETTLED_MS = 250; // styles and the notebook's own scrolling come first
+const STEP_MS = 250; // styles and the notebook's own scrolling come first
+const STEPS = 12;
 
 /** Once per widget, and only where the top of the app is on screen already: nobody is taken elsewhere. */
 export function showWhole(el, shared) {
   if (shared.hasArrived) return;
   shared.hasArrived = true;
-  setTimeout(() => {
+  const look = (left) => setTimeout(() => {
     const app = el.closest(".explorer-app");
     const scroller = app?.closest(".jp-WindowedPanel-outer");
-    if (!scroller) return;
-    const [inside, outside] = [app.getBoundingClientRect(), scroller.getBoundingClientRect()];
-    const startsHere = inside.top >= outside.top && inside.top < outside.bottom;
-    if (startsHere && inside.bottom > outside.bottom) app.scrollIntoView({ block: "nearest" });
-  }, SETTLED_MS);
+    if (scroller && app.clientHeight) bringIntoView(app, scroller);
+    else if (left > 1) look(left - 1); // the view is made before it is put on the page
+  }, STEP_MS);
+  look(STEPS);
+}
+
+function bringIntoView(app, scroller) {
+  const [inside, outside] = [app.getBoundingClientRect(), scroller.getBoundingClientRect()];
+  const startsHere = inside.top >= outside.top && inside.top < outside.bottom;
+  if (startsHere && inside.bottom > outside.bottom) app.scrollIntoView({ block: "nearest" });
 }

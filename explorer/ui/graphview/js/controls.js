@@ -71,7 +71,7 @@ export class Toolbar {
 }
 
 function legendTitle({ comparing, colouring }) {
-  return comparing && colouring.key === "op" ? "Changes" : colouring.title;
+  return comparing ? "Changes" : colouring.title;
 }
 
 /** What colours, widths and signs mean. */
@@ -96,6 +96,7 @@ export class Legend {
     });
     if (!this.open) return;
     if (state.comparing) this._marks(state);
+    if (state.comparing && colouring.key !== "op") element("div", "eg-legend-sub", this.node, colouring.title);
     if (colouring.kind === "scale") this._scale(state, colouring);
     else if (!state.comparing || colouring.key !== "op") this._categories(state, colouring);
     if (state.edges) this._edges(state);
