@@ -6,10 +6,12 @@ Exit codes: 0 fine, 1 failed, 2 bad input. ``EXPLORER_STRICT=1`` lets unexpected
 from __future__ import annotations
 
 import argparse
+import errno
 import math
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from explorer import __version__
@@ -31,20 +33,37 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    _replace_closed_streams()
     arguments = build_parser().parse_args(argv)
     try:
-        return int(arguments.run(arguments))
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()
     except ExplorerError as error:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _fail("stopped.", 1)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+            _discard_output()
+            return _fail(f"the output cannot be written: {error.strerror}.", 1)
         if os.environ.get("EXPLORER_STRICT"):
             raise
         return _fail(f"unexpected {type(error).__name__}: {error}; please report this with the model.", 1)
+    return code
+
+
+def _replace_closed_streams() -> None:
+    """Whoever closes a stream does not want what goes there; Python sets it to None."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 (open until the end)
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

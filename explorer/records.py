@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -122,11 +123,25 @@ def write_json(path: str | Path, data: object) -> Path:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a text file, folders included; raises InputError that names the place if it cannot."""
+    """Write a text file, folders included; a file that was there stays whole until the new one is.
+
+    Raises:
+        InputError: it cannot be written; names the place.
+    """
     path = Path(path).expanduser()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        if path.exists() and not path.is_file():  # a device or a pipe
+            path.write_text(text, encoding="utf-8")
+        else:
+            _replace(path.resolve(), text)
     except OSError as error:
         raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
     return path
+
+
+def _replace(path: Path, text: str) -> None:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".explorer-") as folder:
+        partial = Path(folder) / path.name
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)

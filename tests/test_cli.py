@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -142,3 +145,22 @@ def test_dynamic_dims_can_be_set(capsys, tmp_path):
     path = tmp_path / "dynamic.onnx"
     onnx.save(model("(float[N,4] x) => (float[N,4] y) { y = Relu(x) }"), path)
     assert run_json(capsys, "measure", str(path), "--screening", "--dim", "N=7")["ns"] > 0
+
+
+@pytest.mark.parametrize("stream", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_not_missed(stream, tmp_path):
+    out = tmp_path / "plan.json"
+    command = f"'{sys.executable}' -m explorer fuse squeezenet1_1 --search greedy --out '{out}' {stream}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr.count("explorer:")) == (0, 0), done.stderr
+    assert json.loads(out.read_text())
+
+
+@pytest.mark.parametrize("command", ["inspect squeezenet1_1", "rules --json"])
+def test_a_full_disk_behind_stdout_is_said_in_one_line(command):
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    shell = f"'{sys.executable}' -m explorer {command} > /dev/full"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "explorer: the output cannot be written: No space left on device.\n"
