@@ -20,7 +20,17 @@ class Switched:
 
 @dataclass(frozen=True)
 class Entry:
-    """The graph after one acceptance: a rewrite, several that were measured together, or a switch."""
+    """The graph after one acceptance: a rewrite, several that were measured together, or a switch.
+
+    Attributes:
+        graph: the graph as it is then.
+        steps: what was applied.
+        summary: what people read.
+        report: the numerical check that was made here; None for the original and in a reopened session.
+        numeric_class: the weakest of the steps.
+        switched: targets before and after, for a switch.
+        checked_earlier: what the check said when it was accepted, in a reopened session; else empty.
+    """
 
     graph: Graph
     steps: tuple[Step, ...] = ()
@@ -28,6 +38,14 @@ class Entry:
     report: EquivalenceReport | None = None
     numeric_class: NumericClass = NumericClass.EXACT
     switched: Switched | None = None
+    checked_earlier: str = ""
+
+    @property
+    def check(self) -> str:
+        """What the numerical check said, in words."""
+        if self.report is not None:
+            return self.report.sentence()
+        return f"{self.checked_earlier}, when it was accepted" if self.checked_earlier else "not checked"
 
 
 @dataclass(frozen=True)

@@ -182,6 +182,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "numeric_class": entry.numeric_class.value,
         "fingerprint": entry.graph.fingerprint(),
         "steps": [step.to_json() for step in entry.steps],
+        "check": entry.checked_earlier if entry.report is None else entry.report.sentence(),
         **({"switched": [str(switched.before), str(switched.after)]} if switched else {}),
     }
 
@@ -196,7 +197,8 @@ def _read_entry(data: object, history: History, path: str | Path) -> Entry:
             "open the original model and accept it again."
         )
     numeric_class = record.member("numeric_class", NumericClass)
-    return Entry(graph, steps, record.text("summary"), None, numeric_class, _read_switched(record))
+    check = record.text("check") if "check" in record else ""  # not in files of earlier versions
+    return Entry(graph, steps, record.text("summary"), None, numeric_class, _read_switched(record), check)
 
 
 def _read_switched(record: Record) -> Switched | None:

@@ -92,7 +92,7 @@ def _history_row(entry: Entry, is_undone: bool) -> HistoryRow:
         label=entry.summary,
         places=tuple(step.place for step in entry.steps),
         delta=_delta(entry),
-        check=entry.report.sentence() if entry.report is not None else "not checked",
+        check=entry.check,
         is_undone=is_undone,
     )
 

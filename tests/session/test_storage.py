@@ -59,6 +59,19 @@ def test_everything_comes_back(tmp_path: Path):
             assert len(after.steps) == 2
 
 
+def test_what_the_numerical_checks_said_comes_back_however_often_it_is_saved(tmp_path: Path):
+    with worked_on(saved_model(tmp_path)) as before:
+        said = [row.check for row in before.snapshot().history]
+        assert all(text.startswith("equal on ") for text in said)
+        path = before.save(tmp_path / "work.session.json")
+    for _ in range(2):
+        with reopened(path) as after:
+            assert [row.check for row in after.snapshot().history] == [
+                f"{text}, when it was accepted" for text in said
+            ]
+            path = after.save(tmp_path / "again.session.json")
+
+
 def test_predictions_and_the_runtime_s_answers_come_back(tmp_path: Path):
     with worked_on(saved_model(tmp_path)) as before:
         predicted = before.predict()
@@ -87,9 +100,12 @@ def test_a_session_saved_by_an_earlier_version_is_read(tmp_path: Path):
         path = before.save(tmp_path / "work.session.json")
         data = json.loads(path.read_text())
         del data["predicted"], data["absorbed"], data["matrix"]
+        for entry in data["entries"]:
+            del entry["check"]
         path.write_text(json.dumps(data))
         with reopened(path) as after:
             same_state(before, after)
+            assert {row.check for row in after.snapshot().history} == {"not checked"}
 
 
 def test_a_sample_is_remembered_by_name(tmp_path: Path):
