@@ -56,7 +56,10 @@ def _may_miss(window: Window) -> bool:
 
 
 def _dead(window: Window, axis: int, size: int) -> tuple[int, int]:
-    """Places (before, after) along an axis that no output position puts on the input; one place stays."""
+    """Places (before, after) along an axis that no output position puts on the input; one place stays.
+
+    No more than the pads make room for: what is left of a pad cannot be negative.
+    """
     kernel, step = window.kernel[axis], window.dilations[axis]
     begin, stride = window.begins[axis], window.strides[axis]
     span = size + begin + window.ends[axis] - (kernel - 1) * step - 1
@@ -64,7 +67,8 @@ def _dead(window: Window, axis: int, size: int) -> tuple[int, int]:
     alive = [p for p in range(kernel) if any(0 <= start + p * step < size for start in starts)]
     if not alive:
         return 0, 0
-    return alive[0], kernel - 1 - alive[-1]
+    before, after = alive[0], kernel - 1 - alive[-1]
+    return min(before, begin // step), min(after, window.ends[axis] // step)
 
 
 RULES = (CropPaddingTaps(),)

@@ -31,7 +31,7 @@ from explorer.rewrite.rules.axis_operators import (
     renumbered,
     with_axes,
 )
-from explorer.rewrite.rules.transpose_binary import laid_out, stays
+from explorer.rewrite.rules.transpose_binary import laid_out, refuse_chained, stays
 from explorer.rewrite.rules.transposes import transposed
 
 _MOVERS = ("Concat", "Pad", "Slice", "Squeeze", "Unsqueeze")
@@ -57,6 +57,7 @@ class _Sink(PatternRule):
             raise Refusal("the operands are transposed in different ways", transposes)
         if is_identity(perm):
             return None
+        refuse_chained(transposes)
         others = [v for v, t in zip(data_of(node), found, strict=True) if t is None and v is not None]
         if not all(is_const(value) for value in others):
             raise Refusal("not every operand is transposed or constant", transposes)

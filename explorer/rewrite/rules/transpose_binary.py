@@ -46,6 +46,7 @@ class SinkTransposeThroughBinary(PatternRule):
             raise Refusal("the operands are transposed in different ways", transposes)
         if is_identity(perm):
             return None
+        refuse_chained(transposes)
         others = [value for value in values if found[value] is None]
         _refuse_untransposed(others, len(perm), transposes)
         summary = f"{node.op_type} is applied before its operands are transposed"
@@ -67,6 +68,13 @@ class SinkTransposeThroughBinary(PatternRule):
         shape = permuted(shape_of(result), match["back"])
         value = build.op(node.op_type, operands, attributes_of(node), dtype=result.dtype, shape=shape)
         return [build.op("Transpose", [value], attributes_of(match.nodes[0]), like=result)]
+
+
+def refuse_chained(transposes: Sequence[ir.Node]) -> None:
+    """A transpose that another one reads cannot be taken away together with it."""
+    for transpose in transposes:
+        if producer(transpose.inputs[0], "Transpose") in transposes:
+            raise Refusal(f"{text(transpose.inputs[0])} is transposed once more", tuple(transposes))
 
 
 class HoistTransposeThroughBinary(PatternRule):

@@ -58,3 +58,14 @@ def test_an_infinite_weight_is_refused():
     weight[0, 0, 0, 0] = np.inf
     graph = conv("dilations=[5,5], pads=[5,5,5,5]", weight=weight)
     assert reasons(graph, RULE) == ["'w' has values that are not finite"]
+
+
+def test_taps_are_cropped_only_as_far_as_the_pads_reach():
+    """Along the width the outer taps meet padding only, but they lie further off than the pads are wide."""
+    graph = graph_of(
+        "(float[1,3,5,5] x) => (float[1,4,5,3] y) { y = Conv<dilations=[5,6], pads=[5,5,5,5]>(x, w) }",
+        w=np.random.default_rng(3).standard_normal((4, 3, 3, 3)).astype("f4"),
+    )
+    (conv,) = apply_only(graph, "crop-padding-taps").nodes
+    assert list(conv.inputs[1].shape) == [4, 3, 1, 3]
+    assert list(conv.attributes["pads"].as_ints()) == [0, 5, 0, 5]

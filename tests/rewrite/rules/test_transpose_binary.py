@@ -135,3 +135,10 @@ def test_dynamic_dims_and_other_types():
     result = apply_only(graph, SINK)
     assert ops(result) == {"Less": 1, "Transpose": 1}
     assert_inverse_restores(graph, candidates(graph, SINK)[0])
+
+
+@pytest.mark.parametrize("body", ["y = Less(s, t)", "y = Less(t, s)"])
+def test_transpose_of_the_other_operand_is_refused(body):
+    graph = graph_of(f"(float[3,3] x) => (bool[3,3] y) {{ s = Transpose(x) t = Transpose(s) {body} }}")
+    assert candidates(graph, "sink-transpose-through-binary") == []
+    assert reasons(graph, "sink-transpose-through-binary") == ["'s' is transposed once more"]
