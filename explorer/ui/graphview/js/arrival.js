@@ -1,7 +1,7 @@
 // When a cell has just shown the app: all of it comes into view, not only what happened to fit below the cell.
 
 const STEP_MS = 250; // styles and the notebook's own scrolling come first
-const STEPS = 12;
+const STEPS = 80; // a busy machine puts the app on the page late
 
 /** Once per widget, and only where the top of the app is on screen already: nobody is taken elsewhere. */
 export function showWhole(el, shared) {
