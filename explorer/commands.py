@@ -109,6 +109,7 @@ def measure(arguments: Namespace) -> int:
         dims=dict(arguments.dim),
         measurer=remote_measurer(arguments),
     ) as session:
+        _refuse_unknown_dims(session)
         if arguments.b is None:
             latency = session.measurer.latency(
                 session.graph, session.feeds(), session.target, mode, show_progress
@@ -273,7 +274,7 @@ def open_session(arguments: Namespace, opt_in: bool = False) -> Session:
     """The session that a command's options describe."""
     from explorer.session import Session
 
-    return Session(
+    session = Session(
         arguments.model,
         target=arguments.target,
         fill_weights=arguments.fill_weights,
@@ -281,6 +282,22 @@ def open_session(arguments: Namespace, opt_in: bool = False) -> Session:
         opt_in=opt_in or getattr(arguments, "opt_in", False),
         measurer=remote_measurer(arguments),
     )
+    try:
+        _refuse_unknown_dims(session)
+    except InputError:
+        session.close()
+        raise
+    return session
+
+
+def _refuse_unknown_dims(session: Session) -> None:
+    """A misspelt name would leave the dim at a size of our own choice."""
+    shapes = [value.shape for value in session.original.inputs if value.shape is not None]
+    known = sorted({dim.value for shape in shapes for dim in shape if not isinstance(dim, int) and dim.value})
+    for name in session.dims:
+        if name not in known:
+            there = f"it has {', '.join(known)}" if known else "all their dims are fixed or have no name"
+            raise InputError(f"The inputs of '{session.original.name}' have no dim '{name}'; {there}.")
 
 
 def remote_measurer(arguments: Namespace) -> Measurer | None:

@@ -164,3 +164,12 @@ def test_a_full_disk_behind_stdout_is_said_in_one_line(command):
     done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert done.stderr == "explorer: the output cannot be written: No space left on device.\n"
+
+
+def test_a_size_for_a_dim_that_no_input_has_is_refused(capsys, tmp_path):
+    graph = load(model("(float[N,4,T] x) => (float[N,4,T] y) { y = Relu(x) }"))
+    dynamic, fixed = str(save(graph, tmp_path / "m.onnx")), str(CASES / "pad_before_pools.onnx")
+    for command in ("candidates", "profile", "measure"):
+        assert "'m' have no dim 'n'; it has N, T." in fails(capsys, command, dynamic, "--dim", "n=3")
+    assert "have no dim 'N'; all their dims are fixed" in fails(capsys, "candidates", fixed, "--dim", "N=3")
+    assert main(["candidates", dynamic, "--dim", "T=3"]) == 0
