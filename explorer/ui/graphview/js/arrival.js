@@ -7,13 +7,14 @@ const STEPS = 80; // a busy machine puts the app on the page late
 export function showWhole(el, shared) {
   if (shared.hasArrived) return;
   shared.hasArrived = true;
-  const look = (left) => setTimeout(() => {
+  const look = (left, before) => setTimeout(() => {
     const app = el.closest(".explorer-app");
     const scroller = app?.closest(".jp-WindowedPanel-outer");
-    if (scroller && app.clientHeight) bringIntoView(app, scroller);
-    else if (left > 1) look(left - 1); // the view is made before it is put on the page
+    const height = app?.clientHeight;
+    if (scroller && height && height === before) bringIntoView(app, scroller);
+    else if (left > 1) look(left - 1, height); // not on the page yet, or without its style
   }, STEP_MS);
-  look(STEPS);
+  look(STEPS, 0);
 }
 
 function bringIntoView(app, scroller) {
