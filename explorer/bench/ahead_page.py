@@ -39,8 +39,7 @@ def _head(result: dict[str, Any], rows: dict[str, Row]) -> str:
         f"measured greedy search on `{result['target']}` with at most {result['budget']} timed comparisons per model, "
         "plain, and after looking ahead: predictions (sums of isolated operator times) find a way, and the whole of it "
         "is compared first, as one move. Results are validated against the original, and taken back unless faster; "
-        "then the ratio counts as 1. Seconds are of one run with a cache in which some operators and comparisons "
-        "were known.\n\n"
+        "then the ratio counts as 1.\n\n"
         f"**Geometric mean over {len(rows)} models: plain {plain}, looking ahead {scouted}.**"
     )
 
