@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import tempfile
@@ -47,15 +46,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         rank = next((i for i, mark in enumerate(("browser", "slow")) if item.get_closest_marker(mark)), 2)
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
     items.sort(key=lambda item: ranks[item.path])
-
-
-def pytest_collection_finish() -> None:
-    """Leave what was imported and collected out of garbage collection.
-
-    Every round of a measurement collects first; among all tests' objects that would take most of a planted one's time.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ process or on another machine that sees the same files.
 
 from __future__ import annotations
 
+import gc
 import platform
 import tempfile
 import time
@@ -205,4 +206,5 @@ def _rounds(
 
     openers = {name: partial(open_fresh, *session) for name, session in sessions.items()}
     clocks = Clocks(timer=getattr(time, backend.timer_name(target)))
+    gc.collect()  # what earlier jobs left is not to be collected between samples
     return sample_rounds(openers, protocol, clocks, progress)

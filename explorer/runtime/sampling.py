@@ -66,7 +66,6 @@ def sample_rounds(
     Returns:
         One mapping per round from session name to its samples. Every opened session has been closed.
     """
-    gc.collect()
     start: int = clocks.wall()
     rounds: list[Round] = []
     while _wants_more(rounds, protocol, clocks.wall() - start):
