@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from explorer.bench import fusion_page, greedy_page, measuring_page, peers_page, portability_page
+from explorer.bench import ahead_page, fusion_page, greedy_page, measuring_page, peers_page, portability_page
 from explorer.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -36,6 +36,15 @@ def test_what_greedy_search_found_is_the_recorded_run():
     )
     assert result["geometric_mean_ratio"] <= 0.97
     assert result["slower"] == []
+
+
+def test_what_looking_ahead_gains_is_the_recorded_run():
+    result = json.loads((REPOSITORY / "docs" / "looking_ahead.json").read_text())
+    assert (REPOSITORY / "docs" / "looking_ahead.md").read_text() == ahead_page.page(result), (
+        "run `python -m explorer.bench.ahead_page docs/looking_ahead.json > docs/looking_ahead.md`"
+    )
+    rows = [row[way] for row in result["models"].values() for way in ("plain", "scouted")]
+    assert all(row["delta"]["verdict"] != "SLOWER" for row in rows)
 
 
 def test_the_comparison_with_other_optimisers_is_the_recorded_run():
