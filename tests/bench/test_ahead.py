@@ -37,6 +37,7 @@ def test_the_page_sets_both_searches_side_by_side():
     assert "**Geometric mean over 1 models: plain -66.7 %, looking ahead -66.7 %.**" in text
     assert "- **blocks**, scouted: fold-batchnorm-into-conv at 2 places" in text
     assert "in favour of looking ahead on: none; of the plain search on: none." in text
+    assert "in favour of looking ahead on: none; of the plain search on: none." in text
     assert "gone" not in text
 
 
