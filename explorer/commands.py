@@ -40,9 +40,10 @@ BENCHMARKS = {
 
 def inspect(arguments: Namespace) -> int:
     """``explorer inspect``."""
-    from explorer.graph import describe, load
+    from explorer.graph import describe, load, with_dims
 
-    summary = describe(load(arguments.model, fill_weights=arguments.fill_weights))
+    graph = load(arguments.model, fill_weights=arguments.fill_weights)
+    summary = describe(with_dims(graph, dict(arguments.dim)) if arguments.dim else graph)
     data = {
         "name": summary.name,
         "nodes": len(summary.nodes),

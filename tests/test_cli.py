@@ -145,6 +145,10 @@ def test_dynamic_dims_can_be_set(capsys, tmp_path):
     path = tmp_path / "dynamic.onnx"
     onnx.save(model("(float[N,4] x) => (float[N,4] y) { y = Relu(x) }"), path)
     assert run_json(capsys, "measure", str(path), "--screening", "--dim", "N=7")["ns"] > 0
+    assert run_json(capsys, "inspect", str(path))["flops"] is None
+    sized = run_json(capsys, "inspect", str(path), "--dim", "N=7")
+    assert (sized["flops"], sized["outputs"][0]["shape"]) == (28, [7, 4])
+    assert "no unknown dimension 'M'" in fails(capsys, "inspect", str(path), "--dim", "M=7")
 
 
 @pytest.mark.parametrize("stream", [">&-", "2>&-", ">&- 2>&-"])

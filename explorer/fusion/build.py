@@ -8,13 +8,13 @@ from math import prod
 
 from explorer.errors import InputError
 from explorer.fusion.constants import Weights, weights_of
-from explorer.fusion.dims import Dims
 from explorer.fusion.network import FusionNetwork, FusionNode, FusionTensor, Read
 from explorer.fusion.operators import streaming_of
 from explorer.fusion.reading import RawGraph, RawOp, read
 from explorer.fusion.streaming import Case, Streaming, View, default_axis, reshaped_axis
 from explorer.fusion.window import CONVOLUTIONS, POOLS, Window, window_of
 from explorer.graph import Graph
+from explorer.graph.dims import Dims
 
 ELEMENT_BYTES = (1, 2, 4)
 _DATA_LESS = {"Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze"}
@@ -28,7 +28,7 @@ def fusion_network(graph: Graph, *, element_bytes: int = 2, dims: Dims | None = 
     Args:
         graph: any graph; it is not changed.
         element_bytes: bytes per element of every tensor, 1, 2 or 4.
-        dims: sizes for unknown dimensions, such as ``{"N": 1}`` (see ``explorer.fusion.dims``).
+        dims: sizes for unknown dimensions, such as ``{"N": 1}`` (see ``explorer.graph.dims``).
 
     Raises:
         InputError: an option is wrong, or a dimension is unknown (the message names tensor and dim).

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from explorer.fusion.build import fusion_network
-from explorer.fusion.dims import Dims
 from explorer.fusion.network import KB, FusionNetwork
 from explorer.fusion.optimum import TIME_LIMIT_SECONDS, Optimum, gap_ratio, optimum
 from explorer.fusion.plan import Plan
@@ -17,6 +16,7 @@ from explorer.fusion.searches.base import PlanSearch, SearchEvent
 from explorer.fusion.searches.exact import ExactSearch
 from explorer.fusion.searches.registry import make_search
 from explorer.graph import Graph
+from explorer.graph.dims import Dims
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from explorer.fusion.arithmetic import solved_dims
-from explorer.fusion.dims import Dims, fixed, unknown_dim, with_dims
+from explorer.fusion.dims import unknown_dim
 from explorer.graph import Graph, bodies_of, constant_tensor, holder_of, is_constant_node, node_id
 from explorer.graph.describe import tensor_info
+from explorer.graph.dims import Dims, fixed, with_dims
 
 Attribute = int | float | str | tuple[int, ...]
 _SMALL_CONSTANT = 64  # elements; pads, axes, shapes

@@ -2,6 +2,7 @@
 
 from explorer.graph.describe import EdgeInfo, GraphSummary, NodeInfo, TensorInfo, describe
 from explorer.graph.diff import Contents, GraphDiff, changed_contents, contents, diff
+from explorer.graph.dims import with_dims
 from explorer.graph.feeds import Feeds, FeedSet, Sizes, Style, check_feeds, make_feeds
 from explorer.graph.freeze import freeze_weights, names_text
 from explorer.graph.graph import (
@@ -45,4 +46,5 @@ __all__ = [
     "sample_names",
     "samples_dir",
     "save",
+    "with_dims",
 ]

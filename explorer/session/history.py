@@ -91,19 +91,16 @@ class History:
 
     def start_target(self, now: Target) -> Target:
         """The target that the accepted switches which led to ``now`` began with; ``now`` if none did."""
-        for entry in reversed(self.past):
-            if entry.switched is not None and entry.switched.after == now:
-                now = entry.switched.before
-        return now
+        return self.target_after(-self.position, now)
 
     def target_after(self, by: int, now: Target) -> Target:
-        """The target after undoing (-) or redoing (+) entries: that of the last switch on the way."""
-        new = self.moved(by).position
-        if new < self.position:
-            back = [e.switched.before for e in self.entries[new + 1 : self.position + 1] if e.switched]
-            return back[0] if back else now
-        again = [e.switched.after for e in self.entries[self.position + 1 : new + 1] if e.switched]
-        return again[-1] if again else now
+        """The target after undoing (-) or redoing (+) entries; one that was chosen by hand since then stays."""
+        low, high = sorted((self.position, self.moved(by).position))
+        switches = [entry.switched for entry in self.entries[low + 1 : high + 1] if entry.switched]
+        way = [(s.before, s.after) for s in switches]
+        for start, end in way if by > 0 else [(after, before) for before, after in reversed(way)]:
+            now = end if now == start else now
+        return now
 
     def push(self, entry: Entry) -> History:
         """Accept an entry; what was undone before is forgotten."""

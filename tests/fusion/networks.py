@@ -18,8 +18,8 @@ from explorer.fusion import (
     Read,
     fusion_network,
 )
-from explorer.fusion.dims import Dims
 from explorer.graph import Graph, load
+from explorer.graph.dims import Dims
 from tests.models import model
 
 BIG = 1 << 40

@@ -123,6 +123,20 @@ def test_accepting_a_switch_changes_the_target_and_undo_brings_it_back():
         assert session.target.level == "extended"
 
 
+def test_undo_and_redo_leave_a_target_that_was_chosen_by_hand():
+    with session_on() as session:
+        session.accept(EXTENDED)
+        session.target = Target.parse(DISABLE)
+        session.undo()
+        assert str(session.target) == DISABLE
+        session.redo()
+        assert str(session.target) == DISABLE
+        session.undo()
+        session.target = Target.parse(ALL)
+        session.redo()
+        assert session.target.level == "extended"
+
+
 def test_undo_over_several_switches_returns_to_the_first_target():
     with session_on(DISABLE) as session:
         session.accept(EXTENDED)

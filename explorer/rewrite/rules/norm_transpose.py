@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from explorer.rewrite.builder import Builder, attributes_of
-from explorer.rewrite.context import Context, is_used, operand, producer, sole_reader, text
+from explorer.rewrite.context import Context, dim, is_used, operand, producer, rank, sole_reader, text
 from explorer.rewrite.rule import Match, NumericClass, PatternRule, refuse_unless
 from explorer.rewrite.rules.axes import perm_of
 from explorer.rewrite.rules.layernorm import normalised_axes
-from explorer.rewrite.rules.patterns import FLOAT_HALF_DOUBLE
+from explorer.rewrite.rules.patterns import FLOAT_HALF_DOUBLE, describe_dims
 from explorer.rewrite.rules.transposes import transposed
 
 _NORMS = ("LayerNormalization", "RMSNormalization")
 _PRECONDITIONS = (
-    "The permutation leaves the normalised axes last and in their order; mean and standard deviation not used; the "
-    "inner node read by nothing else."
+    "The permutation leaves the normalised axes last and in their order; scale and bias vary over these only; mean "
+    "and standard deviation not used; the inner node read by nothing else."
 )
 
 
@@ -25,6 +25,12 @@ def _keeps_normalised(perm: Sequence[int] | None, axes: Sequence[int]) -> bool:
     if perm is None or len(axes) > len(perm):
         return False
     return all(perm[axis] == len(perm) + axis for axis in axes)
+
+
+def _is_constant_before(value: ir.Value, count: int) -> bool:
+    """Whether a scale or bias varies over the last ``count`` axes only."""
+    size = rank(value)
+    return size is not None and all(dim(value, axis) == 1 for axis in range(size - count))
 
 
 def _check(norm: ir.Node, transpose: ir.Node) -> tuple[int, ...] | None:
@@ -35,6 +41,12 @@ def _check(norm: ir.Node, transpose: ir.Node) -> tuple[int, ...] | None:
         _keeps_normalised(perm, axes),
         f"the permutation {list(perm or ())} moves the normalised axes {list(axes)}",
     )
+    for parameter in norm.inputs[1:]:
+        refuse_unless(
+            parameter is None or _is_constant_before(parameter, len(axes)),
+            f"{text(parameter)} {describe_dims(parameter)} may vary over other axes than the normalised "
+            f"{list(axes)}",
+        )
     return perm
 
 

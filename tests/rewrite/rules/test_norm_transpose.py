@@ -37,6 +37,31 @@ def test_permutation_that_moves_the_normalised_axes_is_refused():
     assert reasons(two, AFTER) == ["the permutation [1, 0, 2] moves the normalised axes [-2, -1]"]
 
 
+@pytest.mark.parametrize("shape", ["3,1,6", "k,1,6"])
+def test_scale_that_varies_over_a_moved_axis_is_refused(shape):
+    scale = f"float[{shape}] g"
+    after = graph_of(
+        f"(float[3,3,6] x, {scale}) => (float[3,3,6] y) "
+        "{ t = Transpose<perm=[1,0,2]>(x)  y = LayerNormalization(t, g) }",
+        opset=17,
+    )
+    said = f"'g' [{shape.replace(',', ', ')}] may vary over other axes than the normalised [-1]"
+    assert reasons(after, AFTER) == [said]
+    before = graph_of(
+        f"(float[3,3,6] x, {scale}) => (float[3,3,6] y) "
+        "{ n = LayerNormalization(x, g)  y = Transpose<perm=[1,0,2]>(n) }",
+        opset=17,
+    )
+    assert reasons(before, BEFORE) == [said]
+
+
+def test_scale_with_leading_ones_moves_too():
+    below = norm(
+        "t = Transpose<perm=[1,0,2]>(x)  y = LayerNormalization(t, gamma)", gamma=GAMMA.reshape(1, 6)
+    )
+    assert [n.op_type for n in apply_only(below, AFTER).nodes] == ["LayerNormalization", "Transpose"]
+
+
 def test_other_readers_are_refused_or_left_alone():
     shared = norm(
         "t = Transpose<perm=[1,0,2]>(x)  y = LayerNormalization(t, gamma)  z = Relu(t)",
