@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from explorer.errors import RuntimeFailure
-from explorer.graph import freeze_weights, load
+from explorer.graph import freeze_weights, load, make_feeds
 from explorer.runtime import Target
 from explorer.runtime.backend import backend_for, model_label, stored_name
 from explorer.runtime.backends.ort_errors import shorten
@@ -288,3 +288,11 @@ def test_only_optimisers_that_a_target_can_disable_are_read_from_the_log():
     2026 [I:onnxruntime:, x.cc:15 Apply] GraphTransformer GeluFusionL2 modified: 1 with status: OK
     """
     assert acting(log) == ("GeluFusionL2", "ConstantFolding")
+
+
+def test_input_of_a_type_that_python_cannot_hand_over_is_named(tmp_path):
+    path = tmp_path / "half.onnx"
+    onnx.save(model("(bfloat16[2] x) => (float[2] y) { y = Cast<to=1>(x) }", opset=21), path)
+    session = ORT.open(path, ALL)
+    with pytest.raises(RuntimeFailure, match=r"'half.onnx' takes bfloat16 for its input 'x', .* Cast"):
+        session.bind(make_feeds(load(path)))

@@ -32,6 +32,7 @@ _CONFIG = {
     "session.intra_op.allow_spinning": "0",
     "session.inter_op.allow_spinning": "0",
 }
+_REGISTERED = 2  # numpy's mark of types that others add, such as bfloat16
 _KINDS = {  # numpy's kinds of types that a session accepts for an input
     **{f"tensor({t})": "f" for t in ("float", "double", "float16")},
     **{f"tensor(int{bits})": "i" for bits in (8, 16, 32, 64)},
@@ -192,6 +193,11 @@ class OrtSession:
         """Name the input of a wrong type, which ONNX Runtime's message does not."""
         for name, array in feeds.items():
             expected = self._inputs.get(name, "")
+            if array.dtype.isbuiltin == _REGISTERED:
+                raise RuntimeFailure(
+                    f"'{model_label(self._path)}' takes {array.dtype} for its input '{name}', which the Python "
+                    "interface of ONNX Runtime cannot be given; make the input a float, with a Cast after it."
+                )
             if array.dtype.kind not in _KINDS.get(expected, array.dtype.kind):
                 raise RuntimeFailure(
                     f"'{model_label(self._path)}' expects {expected} for its input '{name}', "
