@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -24,6 +26,13 @@ def groups(page: Page) -> list[str]:
     """Labels of the hulls that the canvas draws."""
     found: list[str] = page.evaluate(f"() => {HOOK}.view.state.groups.map((group) => group.label)")
     return found
+
+
+def wait_groups(page: Page, condition: str) -> None:
+    """Wait until the labels of the hulls, ``labels``, are as a JavaScript condition says."""
+    page.wait_for_function(
+        f"() => ((labels) => {condition})({HOOK}.view.state.groups.map((group) => group.label))"
+    )
 
 
 def test_groups_bill_and_search_of_resnet18(lab: Lab) -> None:
@@ -85,14 +94,13 @@ def test_lasso_blame_plans_stop_and_files_in_the_dark(lab: Lab) -> None:
     lasso(page, "n0", "n2")
     bill = page.locator(".explorer-bill")
     expect(bill.locator(".eb-head")).to_contain_text("27.69 KB of 128 KB")
-    assert groups(page)[-1] == "chosen · 27.69 KB, fits"
+    wait_groups(page, "labels.at(-1) === 'chosen · 27.69 KB, fits'")
     assert pixel_of_hull(page) > 150, "the chosen hull must stand out from the dark background"
     part = bill.locator(".eb-part").first
     assert (part.get_attribute("title") or "").startswith("weights of n0 Conv: 18.50 KB")
     app.press("Whole group")
     expect(bill.locator(".eb-head")).to_contain_text("69.69 KB of 128 KB")
-    widths = page.evaluate(f"() => {HOOK}.view.model.get('edge_values')")
-    assert widths["title"] == "A cut saves on chip, KB"
+    page.wait_for_function(f"() => {HOOK}.view.model.get('edge_values').title === 'A cut saves on chip, KB'")
     bill.get_by_role("button", name="Blame").click()
     bill.locator(".eb-row").first.click()
     page.wait_for_function(f"() => {HOOK}.view.state.highlightWire.nodes?.length > 0")
@@ -112,16 +120,13 @@ def test_lasso_blame_plans_stop_and_files_in_the_dark(lab: Lab) -> None:
     app.app.get_by_role("combobox", name="Plan B", exact=True).select_option(index=1)
     expect(table.locator("tr").first).to_contain_text("B − A")
     page.wait_for_function(f"() => {HOOK}.view.state.edges?.classes?.length === 3")
-    assert groups(page) == []
+    wait_groups(page, "labels.length === 0")
     expect(page.locator(".eg-legend")).to_contain_text("in plan A only")
     app.press("Draw A")
-    page.wait_for_function(f"() => {HOOK}.view.state.groups.length > 0")
+    wait_groups(page, "labels.length > 0")
     drawn = groups(page)
     app.press("Draw B")
-    page.wait_for_function(
-        f"(before) => JSON.stringify({HOOK}.view.state.groups.map((g) => g.label)) !== before",
-        arg=page.evaluate("(labels) => JSON.stringify(labels)", drawn),
-    )
+    wait_groups(page, f"labels.join() !== {json.dumps(','.join(drawn))}")
 
     path = app.app.get_by_role("textbox", name="Plan A as JSON", exact=True)
     app.press("Export")
