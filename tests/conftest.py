@@ -37,14 +37,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that take long first.
+    """Put the files that take long first, and let a browser that was kept waiting try once more.
 
-    xdist gives whole files to its workers in this order; a long one started last would run alone.
+    xdist gives whole files to its workers in this order; a long one started last would run alone. A second try
+    is told in the summary (``RERUN``): it is a test that has to wait for something more.
     """
     ranks: dict[Path, int] = {}
     for item in items:
         rank = next((i for i, mark in enumerate(("browser", "slow")) if item.get_closest_marker(mark)), 2)
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
     items.sort(key=lambda item: ranks[item.path])
 
 

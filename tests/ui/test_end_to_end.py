@@ -70,10 +70,10 @@ def test_from_the_notebook_to_an_exported_model(lab: Lab, repository: Path, tmp_
 
     app.press("Accept")
     app.says("1 accepted", WORK_MS)
-    assert app.row(place).count() == 0
+    expect(app.row(place)).to_have_count(0)
     app.press("Undo")
     app.row(place).wait_for()
-    assert "accepted" not in app.strip.inner_text()
+    expect(app.strip).not_to_contain_text("accepted")
     app.select(place)
     app.press("Accept")
     app.says("1 accepted", WORK_MS)
@@ -95,7 +95,7 @@ def test_errors_are_explained_in_the_strip_and_the_app_goes_on(lab: Lab, tmp_pat
     app.wait_open("odd_names")
     app.open_path("/nowhere/model.onnx")
     app.says("'/nowhere/model.onnx' is neither a file nor a sample model")
-    assert app.strip.get_by_role("alert").count() == 1
+    expect(app.strip.get_by_role("alert")).to_have_count(1)
     app.press("Dismiss")
     app.says("odd_names")
     app.upload({"name": "broken.onnx", "mimeType": "application/octet-stream", "buffer": b"\x08\x07 no"})
@@ -120,7 +120,7 @@ def test_the_graph_of_odd_names_is_drawn_whole_and_answers_clicks(lab: Lab) -> N
     for node in describe(graph).nodes:
         app.click_node(node.id)
         details.get_by_text(node.id, exact=True).wait_for()
-        assert details.locator("h4").inner_text() == node.operator
+        expect(details.locator("h4")).to_have_text(node.operator)
         name = details.locator("td").first.inner_text()
         assert " ".join(name.split()) == (" ".join(node.name.split()) or "(none)")
 
@@ -133,7 +133,7 @@ def test_cancel_while_measuring_and_the_kernel_answers_all_the_time(lab: Lab) ->
     app.press("Measure")
     app.says("round 2 of 10", WORK_MS)
     app.select(places[1])  # Python answers while it measures
-    assert app.button("Accept").is_disabled()
+    expect(app.button("Accept")).to_be_disabled()
     app.press("Cancel")
     app.says(f"Measuring {places[0]}: stopped.")
     app.idle()
@@ -142,7 +142,7 @@ def test_cancel_while_measuring_and_the_kernel_answers_all_the_time(lab: Lab) ->
     app.press("Cancel")
     app.says("Measuring all: stopped.")
     app.idle()
-    assert app.app.locator(".et-interval").count() == 1
+    expect(app.app.locator(".et-interval")).to_have_count(1)
     app.press("Accept")
     app.says("1 accepted", WORK_MS)
 
@@ -221,7 +221,7 @@ def test_a_restarted_kernel_loses_nothing_that_was_accepted(lab: Lab) -> None:
     lab.restart_kernel()
     lab.run_all()
     app.wait_open("conv_shared_weight_two_bn")
-    assert "accepted" not in app.strip.inner_text()
+    expect(app.strip).not_to_contain_text("accepted")
     models = app.app.get_by_role("combobox", name="Model", exact=True)
     models.select_option(index=models.locator("option").count() - 1)
     app.says("1 accepted")
