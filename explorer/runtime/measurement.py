@@ -66,6 +66,11 @@ class Measurement:
             raise InputError("Only a measurement called IDENTICAL goes without samples and control.")
 
     @property
+    def is_of_one(self) -> bool:
+        """Whether a graph was timed against itself."""
+        return self.a == self.b and not self.b_target
+
+    @property
     def a_ns(self) -> float | None:
         """Median time of one run of a; None if IDENTICAL."""
         return runs_of(self.rounds, BASE) if self.rounds else None

@@ -319,6 +319,15 @@ def test_a_search_is_told_from_first_measurement_to_result(optimise: OptimisePan
     assert "less time than at the start, confirmed" in optimise.next.value
     assert optimise.log.value.count("✓ took") == len(session.history.past)
     assert optimise.log.value.index("Result") < optimise.log.value.index("✓ took")
+    assert "against itself" not in optimise.next.value
+
+
+def test_an_unchanged_model_is_said_to_be_timed_against_itself(optimise: OptimisePanel):
+    with planted_session(measurer=PlantedMeasurer(lambda _graph, _target: 1e6)) as session:
+        for event in session.optimise(budget=3):
+            optimise.show_event(event)
+    assert "the model is unchanged" in optimise.next.value
+    assert "against itself <b" in optimise.next.value
 
 
 @pytest.mark.parametrize(("ratio", "fate"), [(0.98, "they stay out"), (1.03, "they stay in")])

@@ -134,7 +134,8 @@ class OptimisePanel:
                 self._show_next("Search ended", reason, "Confirming by a validated measurement")
             case Confirmed(sentence=sentence, measurement=measurement):
                 self._add(f"<b>Result</b> {html.escape(sentence)}")
-                self._show_next("Result", sentence, delta_html(measurement.delta))
+                lead = "against itself " if measurement.is_of_one else ""
+                self._show_next("Result", sentence, lead + delta_html(measurement.delta))
 
     def show_stopped(self) -> None:
         """Say that the search was stopped or failed."""
