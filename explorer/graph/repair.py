@@ -40,6 +40,11 @@ def repair(model: ir.Model, what: str) -> tuple[str, ...]:
             "The file is of an old format that lists weights among the inputs; they are constants to "
             "ONNX Runtime and are treated so."
         )
+    reshaped = _believe_data(model)
+    if reshaped:
+        done.append(
+            f"The data of these weights have another shape than declared, and count: {names_text(reshaped)}."
+        )
     return tuple(done)
 
 
@@ -109,3 +114,16 @@ def _separate_weights(model: ir.Model) -> bool:
     model.graph.inputs.extend(data)
     model.ir_version = _FIRST_IR_WITH_DEFAULTS
     return len(data) < len(listed)
+
+
+def _believe_data(model: ir.Model) -> list[str]:
+    """A weight that is a graph output may be declared there with other dims; returns the names of such weights."""
+    found = []
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            data = value.const_value
+            if data is None or value.shape is None or value.is_graph_input() or value.shape == data.shape:
+                continue
+            value.shape = ir.Shape(data.shape.numpy())
+            found.append(value.name or "")
+    return found

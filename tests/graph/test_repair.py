@@ -153,3 +153,15 @@ def test_nodes_without_names_stay_without() -> None:
     assert graph.notices == ()
     proto = models.model("(float[4] x) => (float[4] y) { a = Relu(x) y = Abs(a) }")
     assert not any(node.name for node in load(proto).nodes)
+
+
+def test_the_data_of_a_weight_count_where_it_is_declared_with_another_shape() -> None:
+    proto = models.model("(float[5,3] x) => (float[1,3] y, int64 i) { y = Gather(x, i) }", i=np.array([2]))
+    graph = load(proto)
+    (notice,) = graph.notices
+    assert notice == "The data of these weights have another shape than declared, and count: 'i'."
+    assert describe(graph).outputs[1].shape == (1,)
+    assert (
+        load(models.model("(float[5,3] x) => (float[1,3] y) { y = Gather(x, i) }", i=np.array([2]))).notices
+        == ()
+    )
