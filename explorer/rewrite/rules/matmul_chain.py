@@ -46,6 +46,7 @@ class ReassociateRight(PatternRule):
         inner = producer(operand(node, 0), "MatMul")
         if inner is None:
             return None
+        _refuse_square(node, inner)
         a, b, c = inner.inputs[0], inner.inputs[1], node.inputs[1]
         for value in (b, c):
             refuse_unless(rank(value) == 2, f"{text(value)} has rank {rank(value)}, not 2", inner)
@@ -77,6 +78,7 @@ class ReassociateLeft(PatternRule):
         inner = producer(operand(node, 1), "MatMul")
         if inner is None or rank(inner.outputs[0]) != 2:
             return None
+        _refuse_square(node, inner)
         a, b, c = node.inputs[0], inner.inputs[0], inner.inputs[1]
         for value in (b, c):
             refuse_unless(rank(value) == 2, f"{text(value)} has rank {rank(value)}, not 2", inner)
@@ -89,6 +91,12 @@ class ReassociateLeft(PatternRule):
         (a, b, c), like = match["operands"], match.outputs[0]
         left = build.op("MatMul", [a, b], dtype=like.dtype)
         return [build.op("MatMul", [left, c], like=like)]
+
+
+def _refuse_square(node: ir.Node, inner: ir.Node) -> None:
+    """The inner product cannot go if it is the other factor too."""
+    square = node.inputs[0] is node.inputs[1]
+    refuse_unless(not square, f"{text(inner.outputs[0])} is multiplied by itself", inner)
 
 
 @dataclass(frozen=True)

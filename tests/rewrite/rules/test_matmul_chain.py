@@ -151,3 +151,10 @@ def test_match_inside_a_branch():
         c=C,
     )
     assert ops(apply_only(graph, FOLD)) == {"If": 1, "MatMul": 3, "Relu": 1}
+
+
+@pytest.mark.parametrize("rule", [RIGHT, LEFT])
+def test_a_product_that_is_multiplied_by_itself_stays(rule):
+    graph = graph_of("(float[4,4] x, float[4,4] b) => (float[4,4] y) { m = MatMul(x, b)  y = MatMul(m, m) }")
+    assert candidates(graph, rule) == []
+    assert reasons(graph, rule) == ["'m' is multiplied by itself"]
