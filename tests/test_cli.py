@@ -118,6 +118,8 @@ def test_rules_lists_the_library(capsys):
         (["candidates", "resnet18", "--target", "abacus"], "abacus"),
         (["apply", CASE, "--candidate", "x", "--out", "/tmp/x.onnx"], "No candidate 'x'"),
         (["optimize", CASE, "--budget", "0"], "at least 1"),
+        (["optimize", CASE, "--budget", "x"], "--budget: must be a whole number, at least 1, not 'x'"),
+        (["fuse", CASE, "--buffer-kb", "much"], "--buffer-kb: must be a finite number, not 'much'"),
         (["optimize", CASE, "--strategy", "magic"], "magic"),
         (["replay", "/nope.json"], "cannot be read"),
         (["measure", CASE, "resnet18", "--screening"], "different inputs"),
